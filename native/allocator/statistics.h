@@ -1,0 +1,53 @@
+// Counters with the meaning and the names of torch.cuda.memory_stats().
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+
+namespace movie {
+
+struct Stat {
+    std::int64_t current = 0, peak = 0, allocated = 0, freed = 0;
+
+    void increase(std::int64_t amount) {
+        current += amount;
+        peak = std::max(peak, current);
+        allocated += amount;
+    }
+    void decrease(std::int64_t amount) {
+        current -= amount;
+        freed += amount;
+    }
+};
+
+enum class PoolKind : std::uint8_t { all, small, large };  // small: requests of at most 1 MiB
+
+// One figure for all blocks and for the two kinds.
+struct StatByKind {
+    std::array<Stat, 3> kinds{};
+
+    [[nodiscard]] const Stat& operator[](PoolKind kind) const { return kinds[static_cast<std::size_t>(kind)]; }
+    void increase(PoolKind kind, std::int64_t amount) {
+        kinds[0].increase(amount);
+        if (kind != PoolKind::all) kinds[static_cast<std::size_t>(kind)].increase(amount);
+    }
+    void decrease(PoolKind kind, std::int64_t amount) {
+        kinds[0].decrease(amount);
+        if (kind != PoolKind::all) kinds[static_cast<std::size_t>(kind)].decrease(amount);
+    }
+};
+
+struct Statistics {
+    StatByKind allocation, allocated_bytes;          // live blocks, and their bytes after rounding
+    StatByKind active, active_bytes;                 // live blocks and those that wait for a stream
+    StatByKind requested_bytes;                      // bytes asked for
+    StatByKind segment, reserved_bytes;              // pieces of physical memory, and their bytes
+    StatByKind inactive_split, inactive_split_bytes; // free pieces beside live ones
+    std::int64_t num_alloc_retries = 0;  // requests for which cached memory had to be flushed or the host had to wait
+    std::int64_t num_ooms = 0;
+    std::int64_t num_device_alloc = 0, num_device_free = 0;  // driver calls that obtain and return memory
+    std::int64_t num_sync_all_streams = 0;
+};
+
+}  // namespace movie

@@ -1,0 +1,9 @@
+// The Python module movie._core: thin bindings, one file a subject.
+#include <nanobind/nanobind.h>
+
+#include "api/bindings.h"
+
+NB_MODULE(_core, m) {
+    m.doc() = "The native core of MOVie: devices, allocators and the replay loop.";
+    movie::bind_device(m);
+}
