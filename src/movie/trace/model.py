@@ -46,8 +46,16 @@ SEGMENT_ACTIONS = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP
 _OF_A_BLOCK = (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED, Action.USE)
 
 
-def _empty(dtype: Any) -> Any:
-    return field(default_factory=lambda: np.zeros(0, dtype=dtype))
+def _no_sizes() -> Int64:
+    return np.zeros(0, dtype=np.int64)
+
+
+def _no_addresses() -> UInt64:
+    return np.zeros(0, dtype=np.uint64)
+
+
+def _no_flags() -> Bool:
+    return np.zeros(0, dtype=np.bool_)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +66,12 @@ class StartBlocks:
     `address`: 0 where unknown. `pending`: freed already, its completion is still to come.
     """
 
-    bytes: Int64 = _empty(np.int64)
-    size: Int64 = _empty(np.int64)
-    address: UInt64 = _empty(np.uint64)
-    stream: Int64 = _empty(np.int64)
-    pool: Int64 = _empty(np.int64)
-    pending: Bool = _empty(np.bool_)
+    bytes: Int64 = field(default_factory=_no_sizes)
+    size: Int64 = field(default_factory=_no_sizes)
+    address: UInt64 = field(default_factory=_no_addresses)
+    stream: Int64 = field(default_factory=_no_sizes)
+    pool: Int64 = field(default_factory=_no_sizes)
+    pending: Bool = field(default_factory=_no_flags)
 
     def __len__(self) -> int:
         return len(self.bytes)
@@ -76,12 +84,12 @@ class Segments:
     An expandable segment is one entry for each contiguous mapped range. `small`: for requests of at most 1 MiB.
     """
 
-    address: UInt64 = _empty(np.uint64)
-    size: Int64 = _empty(np.int64)
-    stream: Int64 = _empty(np.int64)
-    pool: Int64 = _empty(np.int64)
-    small: Bool = _empty(np.bool_)
-    expandable: Bool = _empty(np.bool_)
+    address: UInt64 = field(default_factory=_no_addresses)
+    size: Int64 = field(default_factory=_no_sizes)
+    stream: Int64 = field(default_factory=_no_sizes)
+    pool: Int64 = field(default_factory=_no_sizes)
+    small: Bool = field(default_factory=_no_flags)
+    expandable: Bool = field(default_factory=_no_flags)
 
     def __len__(self) -> int:
         return len(self.size)
@@ -108,9 +116,9 @@ class Trace:
     `completions_recorded`: whether free_completed rows tell when a block could be used again. If not, only `use` rows
     say who may still work with a freed block, and its completion is up to whoever replays.
 
-    `complete`: the trace tells of everything from an empty allocator on. False where recording began (or the ring buffer
-    of a snapshot dropped its head) while blocks or segments were held, or where rows had to be left out; `warnings`
-    says which, one line each.
+    `complete`: the trace tells of everything from an empty allocator on. False where recording began (or the ring
+    buffer of a snapshot dropped its head) while blocks or segments were held, or where rows had to be left out;
+    `warnings` says which, one line each.
 
     `path`, `format`, `device`, `devices` (how many the file has), `settings` (allocator settings as recorded), `header`
     (of cases), `capacity` and `split_limit` (of cases, bytes): as the file says.
@@ -179,8 +187,8 @@ COLUMNS: dict[str, type[np.generic]] = {
     "phase": np.int32,
 }
 _STATE: dict[str, type[np.generic]] = {"stream": np.int64, "pool": np.int64, "size": np.int64, "address": np.uint64}
-START_COLUMNS = {"bytes": np.int64, **_STATE, "pending": np.bool_}
-SEGMENT_COLUMNS = {**_STATE, "small": np.bool_, "expandable": np.bool_}
+START_COLUMNS: dict[str, type[np.generic]] = {"bytes": np.int64, **_STATE, "pending": np.bool_}
+SEGMENT_COLUMNS: dict[str, type[np.generic]] = {**_STATE, "small": np.bool_, "expandable": np.bool_}
 
 
 def block_table(trace: Trace) -> dict[str, NDArray[Any]]:
@@ -236,7 +244,7 @@ def _check_values(trace: Trace) -> None:
 
 
 def _check_lives(trace: Trace) -> None:
-    """Ids are dense and in order, and each block is allocated, used, freed and completed at most once and in this order."""
+    """Ids are dense and in order; each block is allocated, used, freed and completed in this order, and once."""
     action, ids = trace.action, trace.id
     of_block = np.isin(action, _OF_A_BLOCK)
     _fail("id", ~of_block & (ids != -1), "an id on a row that is of no block")
