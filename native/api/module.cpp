@@ -8,4 +8,5 @@ NB_MODULE(_core, m) {
     movie::bind_device(m);
     movie::bind_allocator(m);
     movie::bind_replay(m);
+    movie::bind_trace(m);
 }

@@ -58,10 +58,10 @@ void bind_replay(nb::module_& m) {
                              "The columns of a trace, kept without a copy: one-dimensional contiguous numpy arrays.")
         .def(nb::init<Column<std::uint8_t>, Column<std::int64_t>, Column<std::int64_t>, Column<std::int64_t>,
                       Column<std::int64_t>, Column<std::uint64_t>, Column<std::int64_t>, Column<std::int64_t>,
-                      Column<std::int64_t>, std::int64_t, bool>(),
+                      Column<std::int64_t>, Column<bool>, std::int64_t, bool>(),
              nb::arg("action").noconvert(), nb::arg("id").noconvert(), nb::arg("bytes").noconvert(),
              nb::arg("stream").noconvert(), nb::arg("pool").noconvert(), nb::arg("address").noconvert(),
-             nb::arg("start_bytes").noconvert(), nb::arg("start_stream").noconvert(), nb::arg("start_pool").noconvert(),
+             nb::arg("start_bytes").noconvert(), nb::arg("start_stream").noconvert(), nb::arg("start_pool").noconvert(), nb::arg("start_pending").noconvert(),
              nb::arg("ids"), nb::arg("completions_recorded"))
         .def(
             "check", [](const TraceColumns& self) { check_trace(self.view); },
