@@ -31,7 +31,8 @@ struct TraceColumns {
     TraceColumns(Column<std::uint8_t> action_, Column<std::int64_t> id_, Column<std::int64_t> bytes_,
                  Column<std::int64_t> stream_, Column<std::int64_t> pool_, Column<std::uint64_t> address_,
                  Column<std::int64_t> start_bytes_, Column<std::int64_t> start_stream_,
-                 Column<std::int64_t> start_pool_, Column<bool> start_pending_, std::int64_t ids, bool completions_recorded)
+                 Column<std::int64_t> start_pool_, Column<bool> start_pending_, std::int64_t ids,
+                 bool completions_recorded)
         : action(std::move(action_)),
           id(std::move(id_)),
           bytes(std::move(bytes_)),

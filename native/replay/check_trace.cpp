@@ -21,8 +21,7 @@ void check_trace(const TraceView& trace) {
     if (trace.id.size() != rows || trace.bytes.size() != rows || trace.stream.size() != rows ||
         trace.pool.size() != rows || (!trace.address.empty() && trace.address.size() != rows))
         throw std::invalid_argument("the columns differ in length");
-    if (trace.start_stream.size() != start || trace.start_pool.size() != start ||
-        trace.start_pending.size() != start)
+    if (trace.start_stream.size() != start || trace.start_pool.size() != start || trace.start_pending.size() != start)
         throw std::invalid_argument("the columns of the start state differ in length");
     if (trace.ids < static_cast<std::int64_t>(start) || trace.ids > static_cast<std::int64_t>(start + rows))
         throw std::invalid_argument("ids: not the number of blocks");
