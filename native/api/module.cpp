@@ -6,4 +6,6 @@
 NB_MODULE(_core, m) {
     m.doc() = "The native core of MOVie: devices, allocators and the replay loop.";
     movie::bind_device(m);
+    movie::bind_allocator(m);
+    movie::bind_replay(m);
 }
