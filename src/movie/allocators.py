@@ -1,12 +1,14 @@
 """The allocators that a replay can run, and how people name them: `native`, `gmlake:frag=64MiB`, `movie:page=8MiB`."""
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from movie import _core
 from movie.errors import InputError
 from movie.sizes import looks_like_size, parse_size
 
 BOUND = "bound"  # no allocator: the floor that none can go below
+_DEFAULTS = ("native", "movie", "movie-lean", BOUND)
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,29 @@ def parse_allocator(text: str) -> AllocatorSpec:
     if options:
         _check_values(spec)
     return spec
+
+
+def default_allocators() -> list[AllocatorSpec]:
+    """What is compared where nobody chose: PyTorch's own allocator, MOVie under both policies, and the floor."""
+    return [AllocatorSpec(name) for name in _DEFAULTS if name in known_allocators()]
+
+
+def with_page_size(specs: Sequence[AllocatorSpec], page: int) -> list[AllocatorSpec]:
+    """The allocators, with pages of `page` bytes where they have pages and no size of their own.
+
+    Raises InputError if none of them has pages.
+    """
+    if not any("page" in options_of(spec.name) for spec in specs):
+        raise InputError(f"--page: none of the allocators ({', '.join(map(str, specs))}) has pages")
+    changed = []
+    for spec in specs:
+        if "page" in options_of(spec.name) and "page" not in spec.options:
+            paged = replace(spec, options=spec.options | {"page": str(page)})
+            _check_values(paged)
+            changed.append(paged)
+        else:
+            changed.append(spec)
+    return changed
 
 
 def _check_values(spec: AllocatorSpec) -> None:
