@@ -14,7 +14,6 @@ import typer
 from movie import __version__
 from movie.commands import convert, demo, doctor, replay
 from movie.errors import InputError
-from movie.trace.errors import TraceError
 
 # The base of all usage errors. typer moved from the click package to a copy of its own; its public name leads to both.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -50,7 +49,7 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except (InputError, TraceError) as error:
+    except InputError as error:
         _fail(str(error))
     except _UsageError as error:
         _fail(_usage_text(error))
