@@ -17,7 +17,9 @@ inline std::string hex(std::uint64_t value) {
 
 // "[0x10000000000, +2097152)"
 inline std::string range_text(Address address, Bytes size) {
-    return "[" + hex(address) + ", +" + std::to_string(size) + ")";
+    char text[64];
+    std::snprintf(text, sizeof text, "[0x%" PRIx64 ", +%" PRIu64 ")", address, size);
+    return text;
 }
 
 }  // namespace movie

@@ -19,6 +19,8 @@ class Watch {
         watched_ = std::make_unique<WatchedAllocator>(std::move(allocator), validator_);
         return *watched_;
     }
+    // Pre: watch() was called.
+    Allocator& allocator() { return *watched_; }
     // Compares all sums; call it at the end of a run.
     void check_all() { validator_.check_all(*watched_); }
     Validator& validator() { return validator_; }
