@@ -6,11 +6,12 @@ VENV ?= .venv
 WORKERS ?= 2
 
 BIN := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
 # Stub files differ between versions of nanobind, so the one that writes and checks them is fixed.
 BUILD_TOOLS := 'scikit-build-core>=0.11' nanobind==3.1.0 'cmake>=3.20' ninja
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 # Without isolation, and with a build folder that belongs to the environment, a build does only what has changed.
-INSTALL := PATH="$(abspath $(BIN)):$$PATH" $(PIP) --no-build-isolation -Cbuild-dir=$(VENV)/build
+INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=$(VENV)/build
 SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py -type f)
 CPP := $(filter %.h %.cpp,$(SOURCES))
 
@@ -21,7 +22,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.built ## install MOVie into .venv and replay two recorded training runs, in seconds
-	@PATH="$(abspath $(BIN)):$$PATH" movie demo
+	@$(BIN)/movie demo
 
 test: $(VENV)/.built $(VENV)/.extra-test ## build and run all tests
 	$(BIN)/python -m pytest -n $(WORKERS)

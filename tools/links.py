@@ -1,6 +1,6 @@
 """Checks that each relative link in the Markdown files leads to a file, and each anchor to a heading.
 
-    python tools/links.py
+python tools/links.py
 """
 
 import re

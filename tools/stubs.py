@@ -4,34 +4,43 @@
 """
 
 import difflib
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-_STUBS = Path(__file__).parents[1] / "src" / "movie" / "_core.pyi"
+_ROOT = Path(__file__).parents[1]
+_STUBS = _ROOT / "src" / "movie" / "_core"
 
 
-def generate(folder: Path) -> str:
-    """The stubs of the module as it is built now, in the project's format."""
-    path = folder / _STUBS.name
-    subprocess.run([sys.executable, "-m", "nanobind.stubgen", "-q", "-m", "movie._core", "-o", path], check=True)
-    config = _STUBS.parents[2] / "pyproject.toml"
-    subprocess.run([Path(sys.executable).parent / "ruff", "format", "-q", "--config", config, path], check=True)
-    return path.read_text(encoding="utf-8")
+def generate(folder: Path) -> Path:
+    """Writes the stubs of the module as it is built now, in the project's format; returns their folder."""
+    stubgen = [sys.executable, "-m", "nanobind.stubgen", "-q", "-r", "-m", "movie._core", "-O", folder]
+    subprocess.run(stubgen, check=True)
+    subprocess.run(["ruff", "format", "-q", "--config", _ROOT / "pyproject.toml", folder], check=True)
+    return folder / _STUBS.name
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """The stub files of a folder, by name."""
+    return {path.name: path.read_text(encoding="utf-8") for path in folder.glob("*.pyi")}
 
 
 def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         new = generate(Path(folder))
-    if "--check" not in sys.argv[1:]:
-        _STUBS.write_text(new, encoding="utf-8")
-        return 0
-    old = _STUBS.read_text(encoding="utf-8") if _STUBS.exists() else ""
-    if new == old:
+        if "--check" not in sys.argv[1:]:
+            shutil.rmtree(_STUBS, ignore_errors=True)
+            shutil.copytree(new, _STUBS)
+            return 0
+        built, committed = texts(new), texts(_STUBS)
+    if built == committed:
         print("stubs: up to date")
         return 0
-    sys.stdout.writelines(difflib.unified_diff(old.splitlines(True), new.splitlines(True), "committed", "built"))
+    for name in sorted(built | committed):
+        lines = (text.get(name, "").splitlines(keepends=True) for text in (committed, built))
+        sys.stdout.writelines(difflib.unified_diff(*lines, f"committed {name}", f"built {name}"))
     print("stubs: out of date; run `make stubs` and commit the result")
     return 1
 

@@ -54,7 +54,9 @@ def parse_allocator(text: str) -> AllocatorSpec:
             raise InputError(f"allocator {name!r} has no option {key!r}; {has}")
         if key in options:
             raise InputError(f"allocator {text!r}: option {key!r} is given twice")
-        options[key] = str(parse_size(value, what=f"option {key} of allocator {name}:")) if looks_like_size(value) else value
+        options[key] = (
+            str(parse_size(value, what=f"option {key} of allocator {name}:")) if looks_like_size(value) else value
+        )
     spec = AllocatorSpec(name, options, text.strip())
     if options:
         _check_values(spec)

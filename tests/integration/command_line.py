@@ -43,7 +43,7 @@ def write_case(folder: Path, capacity: str = "none") -> Path:
 
 
 def assert_one_line_error(result: subprocess.CompletedProcess[str], *parts: str) -> None:
-    """The contract for bad input: exit code 2, one line on standard error with all the parts, nothing on standard output."""
+    """The contract for bad input: exit code 2, one line on standard error, with all the parts, and no output."""
     assert result.returncode == 2, result.stderr
     assert result.stdout == ""
     lines = result.stderr.splitlines()

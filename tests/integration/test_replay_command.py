@@ -15,6 +15,10 @@ from command_line import SMALL_CASE_EVENTS, SMALL_CASE_PEAK, assert_one_line_err
 
 COUNT = int
 NUMBER = (int, float)
+DRIVER_CALLS = (
+    *("create", "release", "map", "unmap", "set_access", "reserve", "free", "malloc", "mfree"),
+    *("synchronize", "event_record", "stream_wait"),
+)
 RESULT = {
     "allocator": str,
     "device": COUNT,
@@ -23,12 +27,7 @@ RESULT = {
     "peak_reserved": COUNT,
     "utilization": NUMBER,
     "retries": COUNT,
-    "driver": {
-        name: COUNT
-        for name in (
-            "create release map unmap set_access reserve free malloc mfree synchronize event_record stream_wait".split()
-        )
-    },
+    "driver": dict.fromkeys(DRIVER_CALLS, COUNT),
     "stalled_rows": COUNT,
     "driver_seconds": NUMBER,
     "driver_seconds_last_quarter": NUMBER,
@@ -306,7 +305,10 @@ def test_a_terminal_gets_colours_and_progress(case):
     environment = os.environ | {"TERM": "xterm-256color", "COLUMNS": "100"}
     environment.pop("NO_COLOR", None)
     process = subprocess.Popen(
-        [sys.executable, "-m", "movie", "replay", case, "-a", "native"], stdout=follower, stderr=follower, env=environment
+        [sys.executable, "-m", "movie", "replay", case, "-a", "native"],
+        stdout=follower,
+        stderr=follower,
+        env=environment,
     )
     os.close(follower)
     output = b""

@@ -28,7 +28,9 @@ def test_sizes_are_read_as_people_write_them(text, size):
     assert parse_size(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "GiB", "80 gigs", "1,5GB", "-1GiB", "1e9", "0x10", "1..5GB", "8 Gi", "inf", "nan", "١GiB"])
+@pytest.mark.parametrize(
+    "text", ["", "GiB", "80 gigs", "1,5GB", "-1GiB", "1e9", "0x10", "1..5GB", "8 Gi", "inf", "nan", "١GiB"]
+)
 def test_what_is_no_size_is_an_error_that_shows_how(text):
     with pytest.raises(InputError, match=r"is not a size: write .*80GiB"):
         parse_size(text)
@@ -69,6 +71,8 @@ def test_what_is_printed_can_be_read_back(size):
     assert abs(parse_size(format_size(size)) - size) <= size * 0.005
 
 
-@pytest.mark.parametrize(("text", "yes"), [("8MiB", True), ("1 G", True), ("5b", True), ("8", False), ("greedy", False), ("8x", False)])
+@pytest.mark.parametrize(
+    ("text", "yes"), [("8MiB", True), ("1 G", True), ("5b", True), ("8", False), ("greedy", False), ("8x", False)]
+)
 def test_only_numbers_with_a_unit_look_like_sizes(text, yes):
     assert looks_like_size(text) is yes

@@ -1,6 +1,7 @@
 """`movie convert`: a trace in another format."""
 
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,10 +11,12 @@ from movie.sizes import format_size
 
 
 def convert(
-    source: Path = typer.Argument(..., metavar="IN", help="A trace in any format that is read.", show_default=False),
-    target: Path = typer.Argument(..., metavar="OUT", help="The file to write: .parquet, or .case for text.", show_default=False),
-    device: int = typer.Option(-1, metavar="N", help="Which device of a trace with several.", show_default=False),
-    times: bool = typer.Option(True, "--times/--no-times", help="Keep when things happened (Parquet)."),
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A trace in any format that is read.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .parquet, or .case for text.")],
+    device: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Which device of a trace with several.")
+    ] = None,
+    times: Annotated[bool, typer.Option("--times/--no-times", help="Keep when things happened (Parquet).")] = True,
 ) -> None:
     """Convert a trace into another format; OUT appears whole or not at all."""
     # Imported here, so that `movie --help` and bad usage do not wait for numpy and pyarrow.
@@ -22,11 +25,13 @@ def convert(
 
     suffix = target.suffix.lower()
     if suffix not in (".parquet", ".case"):
-        raise InputError(f"{target}: cannot tell the format from {suffix or 'a name without an ending'!r}: use .parquet or .case")
+        raise InputError(
+            f"{target}: cannot tell the format from {suffix or 'a name without an ending'!r}: use .parquet or .case"
+        )
     with watched(source) as progress:
         if progress:
             progress("reading", None)
-        traces = read_trace(source, device=device if device >= 0 else None)
+        traces = read_trace(source, device=device)
         if len(traces) > 1:
             found = ", ".join(str(trace.device) for trace in traces)
             raise InputError(f"{source}: has devices {found}; choose one with --device")
@@ -39,4 +44,6 @@ def convert(
             write_case(trace, target)
     for warning in trace.warnings:
         typer.echo(f"movie: warning: {source}: {warning}", err=True)
-    Console(highlight=False).print(f"{target}: {len(trace):,} rows, {format_size(target.stat().st_size)}", soft_wrap=True, markup=False)
+    Console(highlight=False).print(
+        f"{target}: {len(trace):,} rows, {format_size(target.stat().st_size)}", soft_wrap=True, markup=False
+    )

@@ -17,10 +17,10 @@ def demo() -> None:
     for path, title in zip(recordings(), TITLES.values(), strict=True):
         with watched(path) as progress:
             ample = compare(path, allocators(), Conditions(), progress=progress)
-            tight = compare(path, allocators(), Conditions(memory=tight_card(ample.facts.peak_requested)), progress=progress)
-        console.print(Text(title, style="bold"))
+            card = Conditions(memory=tight_card(ample.facts.peak_requested))
+            tight = compare(path, allocators(), card, progress=progress)
         for comparison in (ample, tight):
-            show(comparison, console, heading=False)
+            show(comparison, console, title=title)
             console.print()
         pairs.append((ample, tight))
     for sentence in seen(pairs):

@@ -19,12 +19,18 @@ def watched(path: Path) -> Iterator[Report | None]:
         yield None
         return
     bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(), console=Console(stderr=True), transient=True
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
     )
     with bar:
         task = bar.add_task(path.name, total=None)
 
         def report(what: str, share: float | None) -> None:
-            bar.update(task, description=f"{path.name}: {what}", total=None if share is None else 1.0, completed=share or 0.0)
+            bar.update(
+                task, description=f"{path.name}: {what}", total=None if share is None else 1.0, completed=share or 0.0
+            )
 
         yield report

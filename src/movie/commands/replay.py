@@ -1,8 +1,8 @@
 """`movie replay`: what each allocator would have done with a recorded run."""
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -10,24 +10,50 @@ from rich.console import Console
 from movie.errors import InputError
 from movie.sizes import parse_size
 
-DEFAULT_LAG = 1000
 OUT_OF_MEMORY = 3  # the exit code
 
 
 def replay(
-    traces: list[Path] = typer.Argument(..., metavar="TRACE...", help="Memory snapshots of PyTorch, cases, or Parquet traces.", show_default=False),
-    allocator: list[str] = typer.Option(
-        [], "--allocator", "-a", metavar="NAME", help="An allocator, with options after a colon (native:tie=segment). Repeatable. [default: native, movie, movie-lean, bound]", show_default=False
-    ),
-    memory: str = typer.Option("", metavar="SIZE", help="What the card has, such as 80GiB. [default: enough; a case brings its own]", show_default=False),
-    page: str = typer.Option("", metavar="SIZE", help="Page size of the allocators that have one.", show_default=False),
-    costs: str = typer.Option("per-call", metavar="NAME", help="What driver calls cost: per-call or per-page."),
-    lag: str = typer.Option(str(DEFAULT_LAG), metavar="N|never", help="Rows until work on the device is done."),
-    device: int = typer.Option(-1, metavar="N", help="Only this device of the trace. [default: all]", show_default=False),
-    seed: int = typer.Option(0, metavar="N", min=0, help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag."),
-    validate: bool = typer.Option(True, "--validate/--no-validate", help="Check every step with the independent validator."),
-    as_json: bool = typer.Option(False, "--json", help="Print one JSON document and nothing else."),
-    html: str = typer.Option("", metavar="FILE", help="Also write a page with charts.", show_default=False),
+    traces: Annotated[
+        list[Path],
+        typer.Argument(metavar="TRACE...", help="Memory snapshots of PyTorch, cases, or Parquet traces."),
+    ],
+    allocator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allocator",
+            "-a",
+            metavar="NAME",
+            help="An allocator; options follow a colon (native:tie=segment). Repeatable. "
+            "[default: native, movie, movie-lean, bound]",
+        ),
+    ] = None,
+    memory: Annotated[
+        str,
+        typer.Option(metavar="SIZE", help="What the card has, such as 80GiB. [default: enough; a case has its own]"),
+    ] = "",
+    page: Annotated[str, typer.Option(metavar="SIZE", help="Page size of the allocators that have pages.")] = "",
+    costs: Annotated[
+        str, typer.Option(metavar="NAME", help="What driver calls cost: per-call or per-page.")
+    ] = "per-call",
+    lag: Annotated[str, typer.Option(metavar="N|never", help="Rows until work on the device is done.")] = "1000",
+    device: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only this device of the trace. [default: all]")
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=2**63 - 1,
+            help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag.",
+        ),
+    ] = 0,
+    validate: Annotated[
+        bool, typer.Option("--validate/--no-validate", help="Check every step with the independent validator.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    html: Annotated[str, typer.Option(metavar="FILE", help="Also write a page with charts.")] = "",
 ) -> int:
     """Replay recorded allocations under several allocators, and tell what each would have reserved.
 
@@ -42,7 +68,7 @@ def replay(
     from movie.report.html import page as html_page  # noqa: PLC0415
     from movie.report.terminal import show  # noqa: PLC0415
 
-    specs = [parse_allocator(text) for text in allocator] or default_allocators()
+    specs = [parse_allocator(text) for text in allocator or ()] or default_allocators()
     if page:
         specs = with_page_size(specs, parse_size(page, what="--page"))
     conditions = Conditions(
@@ -57,7 +83,7 @@ def replay(
     console = Console(highlight=False)
     for path in traces:
         with watched(path) as progress:
-            comparison = compare(path, specs, conditions, device=device if device >= 0 else None, progress=progress)
+            comparison = compare(path, specs, conditions, device=device, progress=progress)
         comparisons.append(comparison)
         for warning in comparison.warnings:
             typer.echo(f"movie: warning: {path}: {warning}", err=True)
@@ -70,8 +96,7 @@ def replay(
         print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2))
     if html:
         write_text(Path(html), html_page(comparisons))
-    runs = [run for comparison in comparisons for device_runs in comparison.devices for run in device_runs.runs]
-    return 0 if all(run.completed for run in runs) else OUT_OF_MEMORY
+    return 0 if all(comparison.completed for comparison in comparisons) else OUT_OF_MEMORY
 
 
 def parse_lag(text: str) -> int | None:

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Sequence
 from html import escape
+from itertools import cycle
 from string import Template
 
 from movie import __version__
-from movie.evaluate.comparison import Comparison, DeviceComparison, Run
+from movie.evaluate.comparison import Comparison, DeviceComparison
 from movie.report.terminal import assumptions, driver_time, trace_line
 from movie.report.verdict import verdict
 from movie.sizes import format_size
@@ -76,52 +77,49 @@ def _table(device: DeviceComparison) -> str:
     for run in device.runs:
         cells = (
             escape(run.allocator),
-            format_size(run.peak_requested),
-            format_size(run.peak_reserved),
-            f"{run.utilization:.1%}",
+            format_size(run.result.peak_requested),
+            format_size(run.result.peak_reserved),
+            f"{run.result.utilization:.1%}",
             f"{run.driver_calls:,}",
-            driver_time(run.driver_seconds),
-            f"{run.driver.get('stream_wait', 0):,}",
+            driver_time(run.result.driver_seconds),
+            f"{run.result.driver.get('stream_wait', 0):,}",
             escape(verdict(run, device.native)),
         )
-        style = "" if run.completed else ' class="failed"'
+        style = "" if run.result.completed else ' class="failed"'
         rows.append(f"<tr{style}>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     return f'<div class="scroll"><table>{"".join(rows)}</table></div>'
 
 
 def _chart(device: DeviceComparison, memory: int | None) -> str:
     """Reserved bytes by allocator as lines over the rows of the trace, on the area of what is requested."""
-    runs = [run for run in device.runs if run.timeline]
+    runs = [run for run in device.runs if run.result.timeline]
     if not runs:
         return ""
     rows = max(device.facts.events - 1, 1)
-    top = _nice_top(max(max(sample.reserved, sample.requested) for run in runs for sample in run.timeline))
+    top = _nice_top(max(max(sizes) for run in runs for _, *sizes in run.result.timeline))
     plot = _Plot(rows, top)
-    longest = max(runs, key=lambda run: len(run.timeline))
-    area = plot.steps([(sample.row, sample.requested) for sample in longest.timeline])
-    marks = [_grid(plot), f'<path class="requested" d="{area} V{plot.y(0):.1f} H{plot.x(longest.timeline[0].row):.1f} Z"/>']
+    longest = max((run.result.timeline for run in runs), key=len)
+    area = plot.steps([(row, requested) for row, requested, _ in longest])
+    marks = [_grid(plot), f'<path class="requested" d="{area} V{plot.y(0):.1f} H{plot.x(longest[0][0]):.1f} Z"/>']
     legend = ['<span><i class="swatch requested" style="background:#8886"></i>requested</span>']
     if memory is not None and memory <= top:
-        marks.append(f'<line class="limit" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{plot.y(memory):.1f}" y2="{plot.y(memory):.1f}"/>')
+        marks.append(f'<path class="limit" d="M{_LEFT} {plot.y(memory):.1f}H{_WIDTH - _RIGHT}"/>')
         legend.append('<span><i class="swatch" style="background:#d40000"></i>the card</span>')
-    for run, colour in zip(runs, _colours(runs), strict=True):
-        line = plot.steps([(sample.row, sample.reserved) for sample in run.timeline])
+    for run, colour in zip(runs, cycle(_COLOURS), strict=False):
+        line = plot.steps([(row, reserved) for row, _, reserved in run.result.timeline])
         label = escape(run.allocator)
         marks.append(f'<path fill="none" stroke="{colour}" stroke-width="1.8" d="{line}"><title>{label}</title></path>')
-        if not run.completed:
-            last = run.timeline[-1]
-            marks.append(f'<circle cx="{plot.x(last.row):.1f}" cy="{plot.y(last.reserved):.1f}" r="5" fill="{colour}"/>')
+        if not run.result.completed:
+            row, _, reserved = run.result.timeline[-1]
+            marks.append(f'<circle cx="{plot.x(row):.1f}" cy="{plot.y(reserved):.1f}" r="5" fill="{colour}"/>')
             label += " (out of memory at the dot)"
         legend.append(f'<span><i class="swatch" style="background:{colour}"></i>{label}</span>')
     picture = "".join(marks)
     return (
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Reserved and requested bytes over the trace">{picture}</svg>'
+        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="Requested and reserved bytes over the trace">'
+        f"{picture}</svg>"
         f'<p class="legend">{"".join(legend)}</p>'
     )
-
-
-def _colours(runs: Sequence[Run]) -> list[str]:
-    return [_COLOURS[i % len(_COLOURS)] for i in range(len(runs))]
 
 
 class _Plot:
@@ -161,5 +159,5 @@ def _grid(plot: _Plot) -> str:
 
 def _nice_top(peak: int) -> int:
     """The top of the scale: at least the peak, and easy to divide by four."""
-    unit = 1024 ** min(max(int(math.log2(max(peak, 1))) // 10, 0), 5)
+    unit: int = 1024 ** min(max((max(peak, 1).bit_length() - 1) // 10, 0), 5)
     return max(math.ceil(peak * 1.02 / unit / 4), 1) * 4 * unit

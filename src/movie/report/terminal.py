@@ -5,13 +5,13 @@ from rich.table import Table
 from rich.text import Text
 
 from movie.evaluate.comparison import Comparison, DeviceComparison, Run
-from movie.report.verdict import verdict
+from movie.report.verdict import report, verdict
 from movie.sizes import format_size
 
 
-def show(comparison: Comparison, console: Console) -> None:
-    """Prints one trace under its allocators: what the trace is, what was assumed, figures, verdicts."""
-    console.print(Text(comparison.facts.path, style="bold"), soft_wrap=True)
+def show(comparison: Comparison, console: Console, title: str = "") -> None:
+    """Prints one trace under its allocators: title (else path), what is supposed, what it is, figures, verdicts."""
+    console.print(Text(title or comparison.facts.path, style="bold"), soft_wrap=True)
     console.print(Text(assumptions(comparison), style="dim"))
     for device in comparison.devices:
         console.print()
@@ -29,19 +29,25 @@ def trace_line(device: DeviceComparison) -> str:
 def assumptions(comparison: Comparison) -> str:
     """What the replay supposes about the card: capacity, cost table, lag."""
     card = f"card of {format_size(comparison.memory)}" if comparison.memory is not None else "ample card"
-    return f"{card} · modelled costs: {comparison.costs} · {lag_text(comparison)}"
+    return f"{card} · modelled costs: {comparison.conditions.costs} · {lag_text(comparison)}"
 
 
 def lag_text(comparison: Comparison) -> str:
     """How long the device takes, as the replay supposes."""
-    if comparison.lag is None:
+    if comparison.conditions.lag is None:
         return "device work never completes"
-    return f"device lags {comparison.lag:,} rows"
+    return f"device lags {comparison.conditions.lag:,} rows"
 
 
 def driver_time(seconds: float) -> str:
     """Modelled seconds with three figures that matter: `1.24 s`, `318 ms`, `0 ms`."""
-    return f"{seconds:,.2f} s" if seconds >= 1 else f"{1000 * seconds:.3g} ms" if seconds >= 0.001 else f"{1000 * seconds:.2g} ms"
+    return (
+        f"{seconds:,.2f} s"
+        if seconds >= 1
+        else f"{1000 * seconds:.3g} ms"
+        if seconds >= 0.001
+        else f"{1000 * seconds:.2g} ms"
+    )
 
 
 def _device(device: DeviceComparison, named: bool) -> RenderableType:
@@ -52,21 +58,27 @@ def _device(device: DeviceComparison, named: bool) -> RenderableType:
     for run in device.runs:
         table.add_row(
             Text(run.allocator),
-            format_size(run.peak_requested),
-            Text(format_size(run.peak_reserved), style="" if run.completed else "red"),
-            f"{run.utilization:.1%}",
+            format_size(run.result.peak_requested),
+            Text(format_size(run.result.peak_reserved), style="" if run.result.completed else "red"),
+            f"{run.result.utilization:.1%}",
             f"{run.driver_calls:,}",
-            driver_time(run.driver_seconds),
-            f"{run.driver.get('stream_wait', 0):,}",
+            driver_time(run.result.driver_seconds),
+            f"{run.result.driver.get('stream_wait', 0):,}",
         )
     verdicts = Table.grid(padding=(0, 1))
     for run in device.runs:
         verdicts.add_row(Text(f"{run.allocator}:"), _verdict(run, device.native))
-    lines: list[RenderableType] = [Text(trace_line(device) if not named else f"device {device.number}: {trace_line(device)}")]
+    lines: list[RenderableType] = [
+        Text(trace_line(device) if not named else f"device {device.number}: {trace_line(device)}")
+    ]
     if device.fidelity:
         lines.append(Text(device.fidelity))
     return Group(*lines, Text(), table, Text(), verdicts)
 
 
 def _verdict(run: Run, native: Run | None) -> Text:
-    return Text(verdict(run, native), style="" if run.completed else "red")
+    if run.result.completed:
+        return Text(verdict(run, native))
+    text = Text(verdict(run, native), style="red")
+    why = report(run)
+    return text.append(f"\n{why}", style="dim") if why else text
