@@ -34,10 +34,8 @@ void bind_device(nb::module_& m) {
             return calls;
         });
 
-    nb::class_<Driver>(m, "Driver");
     nb::class_<ModelDevice, Driver>(m, "ModelDevice", "A device of books only: capacity, costs, strict rules, late events, injected faults.")
         .def(nb::init<const ModelOptions&>(), nb::arg("options") = ModelOptions{})
-        .def_prop_ro("ledger", &ModelDevice::ledger, nb::rv_policy::reference_internal)
         .def_prop_ro("options", &ModelDevice::options, nb::rv_policy::reference_internal)
         .def_prop_ro("mappings", [](const ModelDevice& self) { return self.book().mappings().size(); })
         .def_prop_ro("handles", [](const ModelDevice& self) { return self.book().handles(); })

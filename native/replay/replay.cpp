@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <memory>
+#include <optional>
 #include <queue>
 #include <stdexcept>
 
 #include "baselines/bound.h"
 #include "replay/check_trace.h"
 #include "replay/floor.h"
+#include "replay/validator/watch.h"
 
 namespace movie {
 namespace {
@@ -47,12 +50,11 @@ class AnonymousStreams {
 // to the device only about what happens around the allocator: time and other owners.
 class Loop {
   public:
-    Loop(const TraceView& trace, const ReplayOptions& options, ModelDevice& device, const Driver& driver,
-         Allocator& allocator)
+    Loop(const TraceView& trace, const ReplayOptions& options, ModelDevice& device, Allocator& allocator)
         : trace_(trace),
           options_(options),
           device_(device),
-          ledger_(driver.ledger()),
+          ledger_(device.ledger()),
           allocator_(allocator),
           blocks_(static_cast<std::size_t>(trace.ids)) {}
 
@@ -286,10 +288,17 @@ class Loop {
 ReplayResult replay(const TraceView& trace, const AllocatorMaker& make_allocator, const ReplayOptions& options) {
     check_trace(trace);
     ModelDevice device(options.device);
-    Driver& driver = device;
-    const std::unique_ptr<Allocator> allocator = make_allocator(driver);
-    for (const PoolId pool : options.lendable) allocator->set_pool_lendable(pool, true);
-    return Loop(trace, options, device, driver, *allocator).run();
+    std::optional<Watch> watch;
+    std::unique_ptr<Allocator> unwatched;
+    if (options.validate)
+        watch.emplace(device).watch(make_allocator(watch->driver()));
+    else
+        unwatched = make_allocator(device);
+    Allocator& allocator = watch ? watch->allocator() : *unwatched;
+    for (const PoolId pool : options.lendable) allocator.set_pool_lendable(pool, true);
+    ReplayResult result = Loop(trace, options, device, allocator).run();
+    if (watch) watch->check_all();
+    return result;
 }
 
 }  // namespace movie
