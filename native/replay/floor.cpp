@@ -41,6 +41,7 @@ Floor floor_of(const TraceView& trace) {
                 Block& block = blocks[static_cast<std::size_t>(trace.id[row])];
                 requested.remove(block.bytes, block.pool);
                 allocated.remove(round_up(block.bytes, 512), block.pool);
+                block = {};
                 break;
             }
             case Action::release_pool:
