@@ -40,6 +40,13 @@ void bind_device(nb::module_& m) {
         .def_prop_ro("mappings", [](const ModelDevice& self) { return self.book().mappings().size(); })
         .def_prop_ro("handles", [](const ModelDevice& self) { return self.book().handles(); })
         .def_prop_ro("reservations", [](const ModelDevice& self) { return self.book().reservations(); })
+        .def_prop_ro("plain_allocations", &ModelDevice::plain_allocations)
+        .def("mapping", [](const ModelDevice& self, Address address) -> nb::object {
+                 const auto found = self.book().mappings().find(address);
+                 if (found == self.book().mappings().end()) return nb::none();
+                 return nb::make_tuple(found->second.size, found->second.handle, found->second.accessible);
+             }, nb::arg("address"), "(size, handle, accessible) of the mapping that begins at the address, or None.")
+        .def("script_addresses", &ModelDevice::script_addresses, nb::arg("addresses"), "malloc() returns these first, in order.")
         .def_prop_ro("now", [](ModelDevice& self) { return self.clock().now(); })
         .def("advance", [](ModelDevice& self, Stream stream) { self.clock().advance(stream); }, nb::arg("stream") = 0, "A row passes, with work on the stream.")
         .def("work", [](ModelDevice& self, Stream stream) { self.clock().work(stream); }, nb::arg("stream"))
