@@ -10,5 +10,7 @@ NB_MODULE(_core, m) {
     movie::bind_allocator(m);
     movie::bind_validator(m);
     movie::bind_replay(m);
+    movie::bind_trace(m);
     movie::bind_testing(m);
+    movie::bind_placement(m);
 }

@@ -1,0 +1,170 @@
+"""What of MOVie works on this machine: one finding a subject, each with what to do about it."""
+
+import ctypes
+import importlib
+import importlib.metadata
+import platform
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from movie import __version__
+
+_OLDEST_PYTHON = (3, 10)
+_LIBRARIES = ("numpy", "pyarrow", "rich", "typer")
+_MACHINES = ("x86_64", "aarch64")
+_CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`warn`: something optional is missing. `fail`: something does not work. `advice`: empty where all is well."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    text: str
+    advice: str = ""
+
+
+def diagnose() -> list[Finding]:
+    """Looks at everything; a check that itself breaks becomes a `fail` finding, so that the others are still seen."""
+    checks: dict[str, Callable[[], Finding]] = {
+        "python": _python,
+        "platform": _platform,
+        "libraries": _libraries,
+        "native core": _core,
+        "allocators": _allocators,
+        "demo recordings": _recordings,
+        "torch": _torch,
+        "CUDA driver": _cuda,
+    }
+    findings = []
+    for name, check in checks.items():
+        try:
+            findings.append(check())
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            findings.append(
+                Finding(name, "fail", " ".join(text.split()), "reinstall movie-alloc; if that does not help, report it")
+            )
+    return findings
+
+
+def _python() -> Finding:
+    text = f"{platform.python_implementation()} {platform.python_version()}"
+    if sys.version_info < _OLDEST_PYTHON:
+        return Finding("python", "fail", text, "use Python 3.10 or later")
+    return Finding("python", "ok", text)
+
+
+def _platform() -> Finding:
+    text = f"{platform.system()} {platform.machine()}"
+    if platform.system() != "Linux" or platform.machine() not in _MACHINES:
+        return Finding("platform", "warn", text, f"MOVie is built and tested on Linux, {' and '.join(_MACHINES)}")
+    return Finding("platform", "ok", text)
+
+
+def _libraries() -> Finding:
+    found, missing = [], []
+    for library in _LIBRARIES:
+        try:
+            found.append(f"{library} {importlib.metadata.version(library)}")
+            importlib.import_module(library)
+        except ImportError as error:  # PackageNotFoundError is one
+            missing.append(f"{library} ({error})")
+    if missing:
+        return Finding(
+            "libraries",
+            "fail",
+            f"cannot be used: {', '.join(missing)}",
+            "install movie-alloc with pip, which brings them",
+        )
+    return Finding("libraries", "ok", ", ".join(found))
+
+
+def _core() -> Finding:
+    try:
+        core = importlib.import_module("movie._core")
+    except ImportError as error:
+        text = " ".join(str(error).split())
+        return Finding(
+            "native core",
+            "fail",
+            f"cannot be loaded: {text}",
+            "reinstall movie-alloc with this Python: pip install --force-reinstall movie-alloc",
+        )
+    version = core.__version__
+    if version != __version__:
+        return Finding(
+            "native core",
+            "fail",
+            f"version {version}, but the package is {__version__}",
+            "reinstall movie-alloc: two versions are mixed",
+        )
+    return Finding("native core", "ok", f"version {version}")
+
+
+def _allocators() -> Finding:
+    from movie.allocators import known_allocators  # noqa: PLC0415 - needs the native core, which may be what is broken
+
+    return Finding("allocators", "ok", ", ".join(known_allocators()))
+
+
+def _recordings() -> Finding:
+    from movie.demonstration import recordings  # noqa: PLC0415 - as above
+
+    present = [path for path in recordings() if path.is_file()]
+    if len(present) < len(recordings()):
+        return Finding("demo recordings", "fail", "not installed with the package", "reinstall movie-alloc")
+    return Finding("demo recordings", "ok", ", ".join(path.stem for path in present))
+
+
+def _torch() -> Finding:
+    try:
+        # Importing torch takes seconds and may start the driver; its version is enough.
+        return Finding("torch", "ok", f"torch {importlib.metadata.version('torch')} (not needed for replays)")
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(
+            "torch",
+            "warn",
+            "not installed",
+            "nothing to do for replays; to record runs of your own, install torch where they run",
+        )
+
+
+def _cuda() -> Finding:
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return Finding(
+            "CUDA driver", "warn", "no libcuda.so.1 on this machine", "nothing to do for replays: they need no GPU"
+        )
+    status = driver.cuInit(0)
+    if status != 0:
+        return Finding(
+            "CUDA driver", "warn", f"cuInit answers error {status}", "see whether nvidia-smi works; replays need no GPU"
+        )
+    version, count = ctypes.c_int(), ctypes.c_int()
+    driver.cuDriverGetVersion(ctypes.byref(version))
+    driver.cuDeviceGetCount(ctypes.byref(count))
+    devices = f"{count.value} device{'' if count.value == 1 else 's'}"
+    text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {devices}"
+    without = []
+    for index in range(count.value):
+        device, supported = ctypes.c_int(), ctypes.c_int()
+        status = driver.cuDeviceGet(ctypes.byref(device), index)
+        if status == 0:
+            status = driver.cuDeviceGetAttribute(
+                ctypes.byref(supported), _CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, device
+            )
+        if status != 0 or not supported.value:
+            without.append(str(index))
+    if without:
+        return Finding(
+            "CUDA driver",
+            "warn",
+            f"{text}; no virtual memory management on device {', '.join(without)}",
+            "use a card and a driver that have it (CUDA 10.2 or later)",
+        )
+    return Finding("CUDA driver", "ok", f"{text}, all with virtual memory management" if count.value else text)
