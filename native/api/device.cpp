@@ -55,6 +55,7 @@ void bind_device(nb::module_& m) {
         .def("inject", [](ModelDevice& self, std::string_view call, std::uint64_t k, bool memory) {
                  self.inject(call_named(call), k, memory ? Status::out_of_memory : Status::failed);
              }, nb::arg("call"), nb::arg("k") = 1, nb::arg("memory") = false, "The k-th next call of this kind fails.")
+        .def("heal", &ModelDevice::heal, "Pending faults are forgotten.")
         .def("external_take", [](ModelDevice& self, Bytes size) { return self.external_take(size) == Status::ok; }, nb::arg("size"))
         .def("external_give", &ModelDevice::external_give, nb::arg("size"))
         .def("begin_capture", &ModelDevice::begin_capture, nb::arg("stream"))

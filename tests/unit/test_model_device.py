@@ -4,6 +4,8 @@ faults. Whoever breaks a rule gets RuleViolation and has changed nothing."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 
 import pytest
 
@@ -75,7 +77,7 @@ class Breaks:
 def test_ranges_are_aligned_and_apart(card: _core.ModelDevice) -> None:
     ranges = sorted((card.reserve(size), size) for size in (PAGE, 5 * PAGE, 1 << 40, PAGE))
     assert all(address % PAGE == 0 and address > 0 for address, _ in ranges)
-    for (address, size), (following, _) in zip(ranges, ranges[1:], strict=False):
+    for (address, size), (following, _) in pairwise(ranges):
         assert address + size < following
 
 
@@ -460,7 +462,7 @@ def test_while_a_stream_captures(card: _core.ModelDevice) -> None:
         lambda: card.mfree(plain),
         lambda: card.event_query(event),
         lambda: card.event_synchronize(event),
-        lambda: card.synchronize(),
+        card.synchronize,
     ]
     for act in forbidden:
         with Breaks(card, "while a stream captures"):
@@ -532,23 +534,22 @@ def test_unknown_cost_tables_are_refused() -> None:
 
 # --- faults -----------------------------------------------------------------------------------------------------------
 
-FAULTY: dict[str, Callable[[_core.ModelDevice], Callable[[], object]]] = {
-    "create": lambda card: lambda: card.create(PAGE),
-    "release": lambda card: (lambda handle: lambda: card.release(handle))(card.create(PAGE)),
-    "map": lambda card: (lambda start, handle: lambda: card.map(start, PAGE, handle))(
-        card.reserve(PAGE), card.create(PAGE)
-    ),
-    "unmap": lambda card: (lambda start: lambda: card.unmap(start, PAGE))(mapped_range(card)[0]),
-    "set_access": lambda card: (lambda start: lambda: card.set_access(start, PAGE))(mapped_range(card)[0]),
-    "reserve": lambda card: lambda: card.reserve(PAGE),
-    "free": lambda card: (lambda start: lambda: card.free_address(start, PAGE))(card.reserve(PAGE)),
-    "malloc": lambda card: lambda: card.malloc(MIB),
-    "mfree": lambda card: (lambda start: lambda: card.mfree(start))(card.malloc(MIB)),
+Act = Callable[[], object]
+FAULTY: dict[str, Callable[[_core.ModelDevice], Act]] = {
+    "create": lambda card: partial(card.create, PAGE),
+    "release": lambda card: partial(card.release, card.create(PAGE)),
+    "map": lambda card: partial(card.map, card.reserve(PAGE), PAGE, card.create(PAGE)),
+    "unmap": lambda card: partial(card.unmap, mapped_range(card)[0], PAGE),
+    "set_access": lambda card: partial(card.set_access, mapped_range(card)[0], PAGE),
+    "reserve": lambda card: partial(card.reserve, PAGE),
+    "free": lambda card: partial(card.free_address, card.reserve(PAGE), PAGE),
+    "malloc": lambda card: partial(card.malloc, MIB),
+    "mfree": lambda card: partial(card.mfree, card.malloc(MIB)),
     "synchronize": lambda card: card.synchronize,
-    "event_record": lambda card: lambda: card.event_record(0),
-    "stream_wait": lambda card: (lambda event: lambda: card.stream_wait(1, event))(card.event_record(0)),
-    "event_query": lambda card: (lambda event: lambda: card.event_query(event))(card.event_record(0)),
-    "event_synchronize": lambda card: (lambda event: lambda: card.event_synchronize(event))(card.event_record(0)),
+    "event_record": lambda card: partial(card.event_record, 0),
+    "stream_wait": lambda card: partial(card.stream_wait, 1, card.event_record(0)),
+    "event_query": lambda card: partial(card.event_query, card.event_record(0)),
+    "event_synchronize": lambda card: partial(card.event_synchronize, card.event_record(0)),
 }
 
 

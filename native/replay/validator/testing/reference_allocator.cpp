@@ -37,6 +37,7 @@ bool ReferenceAllocator::record_fence(Span& span) {
     streams.insert(span.stream);
     for (const Stream stream : streams) {
         const auto event = driver_.event_record(stream);
+        if (event.status == Status::shutting_down) return true;
         if (!event.ok()) {
             for (const auto& entry : span.fence) driver_.event_destroy(entry.second);
             span.fence.clear();
