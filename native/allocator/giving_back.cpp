@@ -68,7 +68,8 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
     Bytes given = 0;
     for (const Range& range : ranges) {
         if (given >= most) break;
-        const Address end = std::min(range.end, range.begin + round_up(most - given, page_));
+        const Bytes size = range.end - range.begin;
+        const Address end = range.begin + (size <= most - given ? size : round_up(most - given, page_));
         const Fence fence = pool.space.fence_in(range.begin, end);
         if (!host_passed(fence, wait) || !clear_views_of(range.begin, end, wait)) continue;
         for (const Address page : pool.arenas[range.arena]->give_back(range.begin, end)) {
@@ -90,7 +91,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
 void MovieAllocator::empty_cache() {
     const std::lock_guard lock(mutex_);
     collect();
-    give_back(~Bytes{0} - page_, true);
+    give_back(~Bytes{0}, true);
 }
 
 Bytes MovieAllocator::reclaim(Bytes bytes) {

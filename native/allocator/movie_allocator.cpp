@@ -55,8 +55,8 @@ SlabFamily& MovieAllocator::family_for(Pool& pool, TimelineId timeline) {
     return *family;
 }
 
-Block& MovieAllocator::book(Block block, PoolKind kind) {
-    Block* stored = nullptr;
+LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
+    LiveBlock* stored = nullptr;
     if (spare_.empty()) {
         stored = &store_.emplace_back();
     } else {
@@ -92,7 +92,7 @@ Address MovieAllocator::malloc(const Request& request) {
     const Site site{pool, timeline, arena_for(pool, timeline), round_up(std::min(requested, kMostBytes), kUnit)};
     if (requested > kMostBytes) raise(site, requested);
 
-    Block block{.size = site.bytes, .requested = request.bytes, .timeline = timeline, .pool = &pool};
+    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = timeline, .pool = &pool};
     if (site.bytes <= kMostSmall) {
         SlabFamily& family = family_for(pool, timeline);
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
@@ -113,7 +113,7 @@ Address MovieAllocator::malloc(const Request& request) {
     return book(std::move(block), block.small() ? PoolKind::small : PoolKind::large).address;
 }
 
-Fence MovieAllocator::fence_of(const Block& block) {
+Fence MovieAllocator::fence_of(const LiveBlock& block) {
     Fence fence(timelines_.now(block.timeline));
     for (const TimelineId user : block.users) {
         fence.add(timelines_.now(user));
@@ -130,7 +130,7 @@ void MovieAllocator::free(Address address) {
     timelines_.tick();
     const auto found = blocks_.find(address);
     if (found == blocks_.end()) throw std::invalid_argument("free of an address that is no live block's");
-    Block& block = *found->second;
+    LiveBlock& block = *found->second;
     blocks_.erase(found);
 
     const PoolKind kind = block.small() ? PoolKind::small : PoolKind::large;
@@ -207,7 +207,7 @@ void MovieAllocator::record_stream(Address address, Stream stream) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(address);
     if (found == blocks_.end()) return;
-    Block& block = *found->second;
+    LiveBlock& block = *found->second;
     const TimelineId timeline = timelines_.of(stream);
     if (timeline == block.timeline) return;
     if (std::find(block.users.begin(), block.users.end(), timeline) == block.users.end())
@@ -239,7 +239,7 @@ void MovieAllocator::release_pool(PoolId id) {
     }
     for (auto& family : old.inherited) heir.inherited.push_back(std::move(family));
     for (auto entry = blocks_.begin(); entry != blocks_.end(); ++entry) {
-        Block& block = *entry->second;
+        LiveBlock& block = *entry->second;
         for (Piece& piece : block.pieces) rename(piece);
         if (block.pool != &old) continue;
         block.pool = &heir;
@@ -310,7 +310,10 @@ Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
                                          statistics_.requested_bytes[PoolKind::all].current);
     for (const auto& pool : pools_) {
         Bytes slabs = 0;
-        for (const auto& [family, owner] : pool->owners) slabs += family->free_bytes();
+        for (const auto& [family, owner] : pool->owners) {
+            slabs += family->free_bytes();
+            family->for_each_waiting([&result](const Fence&, Bytes bytes) { result.stream += bytes; });
+        }
         if (pool->id != id) {
             result.pool += pool->space.bytes() + slabs;
             continue;
@@ -324,7 +327,9 @@ Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
             }
             const Address first = table_.ceil(begin);
             const Address last = table_.floor(extent.end);
-            result.hard += last > first ? (first - begin) + (extent.end - last) : extent.end - begin;
+            const Bytes whole = last > first ? last - first : 0;
+            result.none += whole;
+            result.hard += extent.end - begin - whole;
         }
     }
     return result;

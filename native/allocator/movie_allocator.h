@@ -102,8 +102,8 @@ class MovieAllocator final : public Allocator {
     Pool& pool_of(PoolId id);
     ArenaId arena_for(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
-    Block& book(Block block, PoolKind kind);
-    Fence fence_of(const Block& block);
+    LiveBlock& book(LiveBlock block, PoolKind kind);
+    Fence fence_of(const LiveBlock& block);
     void return_slab(Pool& pool, SlabFamily& family, Slab* slab);
     void collect();
     void settle();
@@ -171,9 +171,9 @@ class MovieAllocator final : public Allocator {
     PageTable table_;
     std::vector<std::unique_ptr<Pool>> pools_;  // the default pool first
     std::unordered_map<PoolId, Pool*> pool_by_id_;
-    tsl::robin_map<Address, Block*> blocks_;
-    std::deque<Block> store_;
-    std::vector<Block*> spare_;
+    tsl::robin_map<Address, LiveBlock*> blocks_;
+    std::deque<LiveBlock> store_;
+    std::vector<LiveBlock*> spare_;
     Statistics statistics_;
     ViewCounters view_counters_;
     History history_;

@@ -31,7 +31,7 @@ class Pool {
     std::unordered_map<SlabFamily*, TimelineId> owners;
 };
 
-struct Block {
+struct LiveBlock {
     Address address = 0;
     Bytes size = 0;       // rounded to 512
     Bytes requested = 0;
