@@ -13,6 +13,7 @@
 #include "api/statistics.h"
 #include "replay/catalogue.h"
 #include "replay/check_trace.h"
+#include "replay/fidelity.h"
 #include "replay/floor.h"
 
 namespace nb = nanobind;
@@ -44,6 +45,23 @@ ReplayResult run(const TraceColumns& trace, const std::string& name, const Alloc
     return replay(trace.view, [&](Driver& driver) { return make_allocator(driver, name, allocator_options); }, options);
 }
 
+Fidelity check(const TraceColumns& trace, const Column<std::uint64_t>& block_address,
+               const Column<std::int64_t>& block_size, const Column<std::uint64_t>& segment_address,
+               const Column<std::int64_t>& segment_size, const Column<std::int64_t>& segment_stream,
+               const Column<std::int64_t>& segment_pool, const Column<bool>& segment_small,
+               const AllocatorOptions& options) {
+    const RecordedState state{.block_address = span_of(block_address),
+                              .block_size = span_of(block_size),
+                              .segment_address = span_of(segment_address),
+                              .segment_size = span_of(segment_size),
+                              .segment_stream = span_of(segment_stream),
+                              .segment_pool = span_of(segment_pool),
+                              .segment_small = span_of(segment_small)};
+    const NativeSettings settings = native_settings(options);
+    const nb::gil_scoped_release no_gil;
+    return check_native(trace.view, state, settings);
+}
+
 nb::list rows_of(const std::vector<TimelineSample>& timeline) {
     nb::list rows;
     for (const TimelineSample& sample : timeline)
@@ -58,11 +76,11 @@ void bind_replay(nb::module_& m) {
                              "The columns of a trace, kept without a copy: one-dimensional contiguous numpy arrays.")
         .def(nb::init<Column<std::uint8_t>, Column<std::int64_t>, Column<std::int64_t>, Column<std::int64_t>,
                       Column<std::int64_t>, Column<std::uint64_t>, Column<std::int64_t>, Column<std::int64_t>,
-                      Column<std::int64_t>, std::int64_t, bool>(),
+                      Column<std::int64_t>, Column<bool>, std::int64_t, bool>(),
              nb::arg("action").noconvert(), nb::arg("id").noconvert(), nb::arg("bytes").noconvert(),
              nb::arg("stream").noconvert(), nb::arg("pool").noconvert(), nb::arg("address").noconvert(),
              nb::arg("start_bytes").noconvert(), nb::arg("start_stream").noconvert(), nb::arg("start_pool").noconvert(),
-             nb::arg("ids"), nb::arg("completions_recorded"))
+             nb::arg("start_pending").noconvert(), nb::arg("ids"), nb::arg("completions_recorded"))
         .def(
             "check", [](const TraceColumns& self) { check_trace(self.view); },
             "Raises ValueError that names the first row which contradicts the others.");
@@ -109,6 +127,25 @@ void bind_replay(nb::module_& m) {
           "A trace through an allocator of the catalogue on a model device. The GIL is released; `progress` is called\n"
           "with the row every few thousand rows and may raise to stop. Raises ValueError for columns that contradict\n"
           "each other and for unknown allocators or options.");
+
+    nb::class_<Fidelity>(m, "Fidelity", "How a recording of PyTorch's native allocator differs from the model of it.")
+        .def_prop_ro("allocations", [](const Fidelity& self) { return self.counts.allocations; })
+        .def_prop_ro("wrong_addresses", [](const Fidelity& self) { return self.counts.wrong_addresses; })
+        .def_prop_ro("segments", [](const Fidelity& self) { return self.counts.segments; })
+        .def_prop_ro("unexpected_segments", [](const Fidelity& self) { return self.counts.unexpected_segments; })
+        .def_prop_ro("missing_segments", [](const Fidelity& self) { return self.counts.missing_segments; })
+        .def_prop_ro("wrong_segment_sizes", [](const Fidelity& self) { return self.counts.wrong_segment_sizes; })
+        .def_prop_ro("lost", [](const Fidelity& self) { return self.counts.lost; })
+        .def_prop_ro("mistakes", [](const Fidelity& self) { return self.counts.mistakes(); })
+        .def_ro("first_wrong_row", &Fidelity::first_wrong_row)
+        .def_ro("resized_start_blocks", &Fidelity::resized_start_blocks);
+    m.def(
+        "check_native", &check, nb::arg("trace"), nb::arg("block_address").noconvert(),
+        nb::arg("block_size").noconvert(), nb::arg("segment_address").noconvert(), nb::arg("segment_size").noconvert(),
+        nb::arg("segment_stream").noconvert(), nb::arg("segment_pool").noconvert(),
+        nb::arg("segment_small").noconvert(), nb::arg("options") = AllocatorOptions{},
+        "Follows a recording and compares every address and segment with the choice of `native` under these options.\n"
+        "Start blocks and segments in the order of their addresses. The GIL is released.");
 }
 
 }  // namespace movie

@@ -1,6 +1,5 @@
 #include "replay/check_trace.h"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -22,7 +21,7 @@ void check_trace(const TraceView& trace) {
     if (trace.id.size() != rows || trace.bytes.size() != rows || trace.stream.size() != rows ||
         trace.pool.size() != rows || (!trace.address.empty() && trace.address.size() != rows))
         throw std::invalid_argument("the columns differ in length");
-    if (trace.start_stream.size() != start || trace.start_pool.size() != start)
+    if (trace.start_stream.size() != start || trace.start_pool.size() != start || trace.start_pending.size() != start)
         throw std::invalid_argument("the columns of the start state differ in length");
     if (trace.ids < static_cast<std::int64_t>(start) || trace.ids > static_cast<std::int64_t>(start + rows))
         throw std::invalid_argument("ids: not the number of blocks");
@@ -31,7 +30,7 @@ void check_trace(const TraceView& trace) {
             throw std::invalid_argument("start block " + std::to_string(i) + ": bytes and pool must be positive");
 
     std::vector<Life> life(static_cast<std::size_t>(trace.ids), Life::unborn);
-    std::fill_n(life.begin(), start, Life::live);
+    for (std::size_t i = 0; i < start; ++i) life[i] = trace.start_pending[i] ? Life::requested : Life::live;
     for (std::size_t row = 0; row < rows; ++row) {
         const std::int64_t id = trace.id[row];
         const auto block = [&]() -> Life& {
@@ -52,8 +51,8 @@ void check_trace(const TraceView& trace) {
                 block() = Life::requested;
                 break;
             case Action::free_completed:
-                if (block() != Life::live && block() != Life::requested)
-                    refuse(row, "block " + std::to_string(id) + " is freed but not alive");
+                if (block() != Life::requested)
+                    refuse(row, "block " + std::to_string(id) + " ends, but nobody asked for that");
                 block() = Life::ended;
                 break;
             case Action::external:

@@ -27,7 +27,8 @@ Floor floor_of(const TraceView& trace) {
             floor.row = row;
         }
     };
-    for (std::size_t i = 0; i < trace.start_bytes.size(); ++i) add(i, trace.start_bytes[i], trace.start_pool[i], -1);
+    for (std::size_t i = 0; i < trace.start_bytes.size(); ++i)
+        if (!trace.start_pending[i]) add(i, trace.start_bytes[i], trace.start_pool[i], -1);
     for (std::size_t row = 0; row < trace.rows(); ++row) {
         switch (static_cast<Action>(trace.action[row])) {
             case Action::alloc:
@@ -40,7 +41,6 @@ Floor floor_of(const TraceView& trace) {
                 Block& block = blocks[static_cast<std::size_t>(trace.id[row])];
                 requested.remove(block.bytes, block.pool);
                 allocated.remove(round_up(block.bytes, 512), block.pool);
-                block.bytes = 0;
                 break;
             }
             case Action::release_pool:

@@ -118,6 +118,8 @@ class Loop {
     // For frees that a recording shows in two separate steps: the tick of the second.
     void plan_completions() {
         if (!trace_.completions_recorded) return;
+        for (std::size_t id = 0; id < trace_.start_pending.size(); ++id)
+            if (trace_.start_pending[id]) blocks_[id].completes = kNeverRow;
         std::int64_t tick = 0;
         for (std::size_t row = 0; row < trace_.rows(); ++row) {
             const auto action = static_cast<Action>(trace_.action[row]);
@@ -147,6 +149,8 @@ class Loop {
                 return false;
             }
         }
+        for (std::size_t id = 0; id < trace_.start_pending.size(); ++id)
+            if (trace_.start_pending[id]) release(blocks_[id]);
         return true;
     }
 
@@ -167,14 +171,11 @@ class Loop {
             case Action::free_requested: {
                 Block& block = block_of(row);
                 if (!trace_.completions_recorded) device_.clock().advance(block.stream);
-                if (block.completes != 0) wait_anonymously(block);
                 release(block);
                 return true;
             }
             case Action::free_completed: {
-                Block& block = block_of(row);
-                if (trace_.completions_recorded) device_.clock().advance(block.stream);
-                if (block.address != 0) release(block);  // it was waiting already when the trace began
+                if (trace_.completions_recorded) device_.clock().advance(block_of(row).stream);
                 return true;
             }
             case Action::use: {
@@ -229,6 +230,7 @@ class Loop {
 
     void release(Block& block) {
         ++events_;
+        if (block.completes != 0) wait_anonymously(block);
         floor_.remove(block.bytes, block.pool);
         allocator_.free(block.address);
         block.address = 0;

@@ -104,6 +104,12 @@ void BlockHeap::remove_segment(Block* block) {
     delete_block(block);
 }
 
+Block* BlockHeap::free_block_at(FreeList& list, Address address) const {
+    for (const FreeKey& key : list.blocks)
+        if (key.address <= address && address < key.address + key.size) return key.block;
+    return nullptr;
+}
+
 Block* BlockHeap::cut(Block* block, Address address) {
     if (address == block->address) return block;
     erase(block);

@@ -47,7 +47,9 @@ class BlockHeap {
     // Pre: a free block that is a whole segment.
     void remove_segment(Block* block);
 
-    // For the oracle, which follows a recording. Cuts a free block at `address`, which lies inside; returns the part
+    // For the oracle, which follows a recording. The free block of the list that covers the address, or null.
+    [[nodiscard]] Block* free_block_at(FreeList& list, Address address) const;
+    // Cuts a free block at `address`, which lies inside; returns the part
     // that begins there, free too.
     Block* cut(Block* block, Address address);
     // Makes the first `size` bytes of a free block live, whatever the rest is worth.
