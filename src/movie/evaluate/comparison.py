@@ -168,7 +168,9 @@ def _on_device(
             raise TraceError(trace.path, "", f"cannot be replayed under {spec}: {error}") from None
         runs.append(Run(str(spec), trace.device, len(trace), result))
     tell("comparing addresses", None)
-    return DeviceComparison(trace.device, _facts(trace, _core.floor_of(columns)), _fidelity(trace, columns), tuple(runs))
+    return DeviceComparison(
+        trace.device, _facts(trace, _core.floor_of(columns)), _fidelity(trace, columns), tuple(runs)
+    )
 
 
 def _share(tell: Progress, what: str, rows: int) -> Callable[[int], None]:
