@@ -2,5 +2,7 @@
 
 from movie.trace.errors import TraceError
 from movie.trace.model import Action, Segments, StartBlocks, Trace
+from movie.trace.open import read_trace, write_trace
+from movie.trace.source import Limits
 
-__all__ = ["Action", "Segments", "StartBlocks", "Trace", "TraceError"]
+__all__ = ["Action", "Limits", "Segments", "StartBlocks", "Trace", "TraceError", "read_trace", "write_trace"]

@@ -1,0 +1,34 @@
+"""Files that are whole or not there."""
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from movie.trace.errors import TraceError
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[BinaryIO]:
+    """A file to write to. It gets its name, and replaces what had it, when the block ends without an exception.
+
+    Until then it lies beside it under a temporary name; after an exception nothing is left. Raises TraceError where the
+    file cannot be written, or the name is that of a directory or device.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        if target.exists() and not stat.S_ISREG(target.stat().st_mode):
+            raise TraceError(path, "", "cannot be written: is not a regular file")
+        try:
+            with open(temporary, "xb") as file:
+                yield file
+            os.replace(temporary, target)
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise TraceError(path, "", f"cannot be written: {reason}") from None

@@ -1,0 +1,110 @@
+"""What the program did that a snapshot does not record as an event: calls of empty_cache, and annotated phases."""
+
+from typing import Any
+
+import numpy as np
+
+from movie.trace.model import LARGEST, Action, Bool, Int64
+from movie.trace.snapshot.events import Events
+from movie.trace.snapshot.rewind import Rewound
+from movie.trace.snapshot.values import Place
+
+_ACQUIRES = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
+_RELEASES = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
+
+
+def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any], recorded: Place | None) -> Int64:
+    """Before which events the program called empty_cache, ascending.
+
+    Some recorders note it: `empty_cache_calls` is a list of pairs, the allocations and the frees requested before each
+    call. Otherwise it has to be told from bursts of segments given back, which also come from an allocation that found
+    no memory and tried again. Such a retry is directly followed by the new segment, or by `oom`. But it would not have
+    been needed where the segment fitted beside what was held before the burst, in as much as was held at some other
+    time: there it was empty_cache after all (DeepSpeed calls it while it sets up). Collection by age
+    (garbage_collection_threshold) gives back segments before it asks for more, too.
+    """
+    if recorded is not None:
+        calls = [_recorded_call(recorded.item(index)) for index in range(len(recorded.list()))]
+        return _undivided(events, _find_calls(events, calls))
+    release = np.isin(events.action, _RELEASES)
+    acquire = np.isin(events.action, _ACQUIRES)
+    begins = np.flatnonzero(release & ~np.append(False, (release | acquire)[:-1]))
+    if not len(begins):
+        return begins.astype(np.int64)
+    change = np.where(acquire, events.bytes, np.where(release, -events.bytes, 0))
+    held = rewound.reserved + np.append(0, np.cumsum(change))  # before each event, and at the end
+    most = held.max()
+    collects = settings.get("garbage_collection_threshold") not in (None, 0, 0.0)
+    calls_found = [
+        begin for begin in begins.tolist() if not _is_retry(events, release, acquire, begin, held, most, collects)
+    ]
+    return np.array(calls_found, dtype=np.int64)
+
+
+def _is_retry(events: Events, release: Bool, acquire: Bool, begin: int, held: Int64, most: int, collects: bool) -> bool:
+    end = begin
+    while end < len(events) and release[end]:
+        end += 1
+    if end == len(events):
+        return False
+    if events.action[end] == Action.OOM:
+        return True
+    wanted = 0
+    while end < len(events) and acquire[end]:
+        wanted += int(events.bytes[end])
+        end += 1
+    return wanted > 0 and (collects or int(held[begin]) + wanted > int(most))
+
+
+def _recorded_call(place: Place) -> tuple[int, int]:
+    if type(place.value) not in (tuple, list) or len(place.value) != 2:
+        raise place.is_not("a pair of integers")
+    return place.item(0).integer(0, LARGEST), place.item(1).integer(0, LARGEST)
+
+
+def _find_calls(events: Events, calls: list[tuple[int, int]]) -> Int64:
+    """The last position with so many allocations and requested frees before it; calls that fit nowhere are left out."""
+    allocs = np.append(0, np.cumsum(events.action == Action.ALLOC))
+    frees = np.append(0, np.cumsum(events.action == Action.FREE_REQUESTED))
+    found = []
+    for made, freed in calls:
+        low, high = np.searchsorted(allocs, made, side="left"), np.searchsorted(allocs, made, side="right")
+        position = low + np.searchsorted(frees[low:high], freed, side="right") - 1
+        if position >= low and allocs[position] == made and frees[position] == freed:
+            found.append(int(position))
+    return np.array(sorted(found), dtype=np.int64)
+
+
+def phase_marks(events: Events, annotations: Place | None, device: int) -> tuple[Int64, Int64, tuple[str, ...], Int64]:
+    """Where annotated phases begin: positions of events that come after, phases, their names, and times.
+
+    Of the `external_annotations` (record_function) those of stage START on this device, ascending by time.
+    """
+    starts: list[tuple[int, str]] = []
+    for index in range(len(annotations.list()) if annotations is not None else 0):
+        assert annotations is not None
+        place = annotations.item(index)
+        owner = place.optional("device")
+        if place.field("stage").text() == "START" and (owner is None or owner.integer(-1, LARGEST) in (device, -1)):
+            starts.append((place.field("time_us").integer(0, LARGEST), place.field("name").text()))
+    if not events.time_us.any():
+        starts = []
+    starts.sort(key=lambda start: start[0])
+    numbers: dict[str, int] = {}
+    phases = np.array([numbers.setdefault(name, len(numbers)) for _, name in starts], dtype=np.int64)
+    times = np.array([time for time, _ in starts], dtype=np.int64)
+    positions = np.searchsorted(np.maximum.accumulate(events.time_us), times, side="left")
+    return _undivided(events, positions.astype(np.int64)), phases, tuple(numbers), times
+
+
+def _undivided(events: Events, positions: Int64) -> Int64:
+    """The same positions, moved back where they would part what is one step of the allocator.
+
+    A free that completes at once is two events, and an allocation is recorded after the changes of segments for it.
+    """
+    apart = np.ones(len(events) + 1, dtype=bool)
+    completes = (events.action[1:] == Action.FREE_COMPLETED) & (events.action[:-1] == Action.FREE_REQUESTED)
+    apart[1:-1] = ~(completes & (events.address[1:] == events.address[:-1]))
+    apart[1:] &= ~np.isin(events.action, (*_ACQUIRES, *_RELEASES))
+    places = np.arange(len(apart))
+    return np.maximum.accumulate(np.where(apart, places, 0))[positions]
