@@ -63,10 +63,10 @@ def replay(
     from movie.allocators import default_allocators, parse_allocator, with_page_size  # noqa: PLC0415
     from movie.commands.progress import watched  # noqa: PLC0415
     from movie.evaluate.comparison import Conditions, compare  # noqa: PLC0415
-    from movie.files import write_text  # noqa: PLC0415
     from movie.report.document import document  # noqa: PLC0415
     from movie.report.html import page as html_page  # noqa: PLC0415
     from movie.report.terminal import show  # noqa: PLC0415
+    from movie.trace.output import whole_file  # noqa: PLC0415
 
     specs = [parse_allocator(text) for text in allocator or ()] or default_allocators()
     if page:
@@ -95,7 +95,8 @@ def replay(
         documents = [document(comparison) for comparison in comparisons]
         print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2))
     if html:
-        write_text(Path(html), html_page(comparisons))
+        with whole_file(html) as file:
+            file.write(html_page(comparisons).encode())
     return 0 if all(comparison.completed for comparison in comparisons) else OUT_OF_MEMORY
 
 
