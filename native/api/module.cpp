@@ -5,7 +5,6 @@
 
 NB_MODULE(_core, m) {
     m.doc() = "The native core of MOVie: devices, allocators and the replay loop.";
-    m.attr("__version__") = MOVIE_VERSION;
     movie::bind_driver(m);
     movie::bind_device(m);
     movie::bind_allocator(m);
@@ -13,4 +12,5 @@ NB_MODULE(_core, m) {
     movie::bind_replay(m);
     movie::bind_trace(m);
     movie::bind_testing(m);
+    movie::bind_placement(m);
 }
