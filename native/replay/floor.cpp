@@ -36,12 +36,12 @@ Floor floor_of(const TraceView& trace) {
                     static_cast<std::int64_t>(row));
                 break;
             case Action::free_requested:
-            case Action::free_completed: {  // of a block that was already waiting when the trace began, if it comes
-                                            // alone
+            case Action::free_completed: {
+                // The first of the two ends the block; one that already waited when the trace began was never counted.
                 Block& block = blocks[static_cast<std::size_t>(trace.id[row])];
                 requested.remove(block.bytes, block.pool);
                 allocated.remove(round_up(block.bytes, 512), block.pool);
-                block = {};
+                block.bytes = 0;
                 break;
             }
             case Action::release_pool:
