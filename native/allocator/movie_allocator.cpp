@@ -85,7 +85,7 @@ Address MovieAllocator::malloc(const Request& request) {
     ++operations_;
     timelines_.tick();
     collect();
-    if (capturing_ == 0 && !debris_.empty()) debris_.clear(driver_);
+    clear_debris();
     Pool& pool = pool_of(request.pool);
     const TimelineId timeline = timelines_.of(request.stream);
     const Bytes requested = std::max<Bytes>(request.bytes, 1);
@@ -306,6 +306,7 @@ Unusable MovieAllocator::unusable(Stream stream, PoolId id) const {
 
 Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
     Unusable result;
+    result.soft = debris_held_;
     result.rounding = static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current -
                                          statistics_.requested_bytes[PoolKind::all].current);
     for (const auto& pool : pools_) {

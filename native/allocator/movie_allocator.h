@@ -80,11 +80,19 @@ class MovieAllocator final : public Allocator {
         Address begin = 0, end = 0;
         ArenaId arena = 0;
         bool head = false;  // the end of its page is free: it can only be the first piece of a view
+        [[nodiscard]] Bytes size() const { return end - begin; }
     };
     struct FreePages {
         std::vector<PageRun> runs;
         std::vector<OddEnd> odd;
         std::uint64_t pages = 0;
+    };
+    // What a new view would consist of: whole pages, between the free end of one page and the free beginning of another.
+    struct Recipe {
+        std::uint64_t pages = 0;
+        const OddEnd* head = nullptr;
+        const OddEnd* tail = nullptr;
+        Bytes head_bytes = 0;  // used of the head
     };
 
     struct Growth {
@@ -126,6 +134,9 @@ class MovieAllocator final : public Allocator {
     [[nodiscard]] Growth plan_growth(const Site& site) const;
     bool fill(Pool& pool, ArenaId arena, Address begin, Address end);
     void count_reserved(std::int64_t bytes);
+    // Memory that the driver refused to take back is still reserved, and of no use.
+    void count_debris();
+    void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
     bool grow_pages(const Site& site, std::uint64_t pages, bool ask);
@@ -134,7 +145,7 @@ class MovieAllocator final : public Allocator {
     // --- stitch.cpp
     void add_free_pages(const Site& site, Pool& from, const Reach& reach, FreePages& free);
     FreePages free_pages(const Site& site, const Reach& reach);
-    [[nodiscard]] const OddEnd* odd_end_for(const FreePages& free, Bytes bytes) const;
+    [[nodiscard]] Recipe recipe_for(const FreePages& free, Bytes bytes) const;
     [[nodiscard]] std::uint64_t pages_missing(const Site& site, const Reach& reach);
     std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t pages);
     void exclude(FreePages& free, std::vector<Address> pages) const;
@@ -180,6 +191,7 @@ class MovieAllocator final : public Allocator {
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;      // by our own count; reports use the device's
+    Bytes debris_held_ = 0;  // of which in the debris
     Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;   // pages mapped in views
     std::size_t view_count_ = 0;
