@@ -28,6 +28,15 @@ MovieAllocator::MovieAllocator(Driver& driver, const MovieConfig& config)
 // The driver takes everything back when the process ends; a model device is dropped as a whole.
 MovieAllocator::~MovieAllocator() = default;
 
+const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
+    if (last_.pool == nullptr || last_.stream != request.stream || last_.id != request.pool) {
+        Pool& pool = pool_of(request.pool);
+        const TimelineId timeline = timelines_.of(request.stream);
+        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline)};
+    }
+    return last_;
+}
+
 Pool& MovieAllocator::pool_of(PoolId id) {
     Pool*& pool = pool_by_id_[id];
     if (pool == nullptr) {
@@ -86,15 +95,14 @@ Address MovieAllocator::malloc(const Request& request) {
     timelines_.tick();
     collect();
     clear_debris();
-    Pool& pool = pool_of(request.pool);
-    const TimelineId timeline = timelines_.of(request.stream);
+    const Asker& asker = asker_for(request);
     const Bytes requested = std::max<Bytes>(request.bytes, 1);
-    const Site site{pool, timeline, arena_for(pool, timeline), round_up(std::min(requested, kMostBytes), kUnit)};
+    const Site site{*asker.pool, asker.timeline, asker.arena, round_up(std::min(requested, kMostBytes), kUnit)};
     if (requested > kMostBytes) raise(site, requested);
 
-    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = timeline, .pool = &pool};
+    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = site.timeline, .pool = &site.pool};
     if (site.bytes <= kMostSmall) {
-        SlabFamily& family = family_for(pool, timeline);
+        SlabFamily& family = *asker.family;
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
         auto place = family.allocate(units);
         if (!place) place = place_small(site, family, {.wait = config_.cross_stream});
@@ -218,6 +226,7 @@ void MovieAllocator::release_pool(PoolId id) {
     const std::lock_guard lock(mutex_);
     const auto found = pool_by_id_.find(id);
     if (id == 0 || found == pool_by_id_.end()) return;
+    last_ = {};
     Pool& old = *found->second;
     Pool& heir = *pools_.front();
     // The arenas go on as further arenas of the default pool: nothing is unmapped, nothing moves.

@@ -20,6 +20,14 @@
 
 namespace movie {
 
+// Addresses are multiples of 512: spreads them over all bits.
+struct AddressHash {
+    std::size_t operator()(Address address) const {
+        const std::uint64_t mixed = address * 0x9e3779b97f4a7c15;
+        return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+    }
+};
+
 class MovieAllocator final : public Allocator {
   public:
     // Throws std::invalid_argument if the configuration does not fit the device.
@@ -106,7 +114,18 @@ class MovieAllocator final : public Allocator {
         Bytes cost = 0;
     };
 
+    // Who asked last: most requests come from the same stream and pool as the one before.
+    struct Asker {
+        Stream stream = 0;
+        PoolId id = 0;
+        Pool* pool = nullptr;  // null: nobody yet
+        TimelineId timeline = 0;
+        ArenaId arena = 0;
+        SlabFamily* family = nullptr;
+    };
+
     // --- movie_allocator.cpp: blocks, pools, statistics
+    const Asker& asker_for(const Request& request);
     Pool& pool_of(PoolId id);
     ArenaId arena_for(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
@@ -182,9 +201,10 @@ class MovieAllocator final : public Allocator {
     PageTable table_;
     std::vector<std::unique_ptr<Pool>> pools_;  // the default pool first
     std::unordered_map<PoolId, Pool*> pool_by_id_;
-    tsl::robin_map<Address, LiveBlock*> blocks_;
+    tsl::robin_map<Address, LiveBlock*, AddressHash> blocks_;
     std::deque<LiveBlock> store_;
     std::vector<LiveBlock*> spare_;
+    Asker last_;
     Statistics statistics_;
     ViewCounters view_counters_;
     History history_;
