@@ -1,5 +1,7 @@
 """The text format: what it accepts, what it refuses, and that nothing changes on the way through it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_snapshots import MIB, alloc, event, free, names, read, segment, snapshot
@@ -122,3 +124,26 @@ def test_a_snapshot_as_text(tmp_path):
     [again] = read_trace(tmp_path / "b.txt")
     allocated = again.action == Action.ALLOC
     assert np.sort(again.bytes[allocated]).tolist() == [99, MIB - 7, MIB, MIB]
+
+
+def test_windows_line_ends_and_separators_that_are_no_line_ends(tmp_path):
+    assert len(parse(tmp_path, HEAD.replace("\n", "\r\n") + "capacity none\r\nalloc a 1 0 0\r\n")) == 1
+    with pytest.raises(TraceError, match=r"line 3: 'sync\\x1csync' is not an operation"):
+        parse(tmp_path, HEAD + "capacity none\nsync\x1csync\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [("a: b", "c"), ("", "c"), ("a", "b\nfree x"), ("a", "b  c"), ("a", "ä"), (" a", "c")]
+)
+def test_headers_that_a_case_cannot_have(tmp_path, key, text):
+    trace = replace(parse(tmp_path, HEAD + "capacity none\n"), header={key: text})
+    with pytest.raises(TraceError, match="a text case has no header"):
+        write_trace(trace, tmp_path / "b.case")
+    assert not (tmp_path / "b.case").exists()
+
+
+def test_long_headers(tmp_path):
+    header = {"a": " ".join(["words"] * 100), "b": "", "c-d e": "x:y # z", "f": "w" * 300}
+    trace = replace(parse(tmp_path, HEAD + "capacity none\n"), header=header)
+    write_trace(trace, tmp_path / "b.case")
+    assert read_trace(tmp_path / "b.case")[0].header == header

@@ -105,3 +105,10 @@ def test_lives(rows, what):
 def test_columns(change, what):
     with pytest.raises(ValueError, match=what):
         replace(GOOD, **change).check()
+
+
+def test_sums_fit_in_64_bits():
+    huge = trace((A, 0), (R, 0), (C, 0), (A, 1))
+    replace(huge, bytes=np.full(4, LARGEST // 2)).check()
+    with pytest.raises(ValueError, match="add up to more than"):
+        replace(huge, bytes=np.full(4, LARGEST // 2 + 1024)).check()
