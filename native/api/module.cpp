@@ -5,6 +5,12 @@
 
 NB_MODULE(_core, m) {
     m.doc() = "The native core of MOVie: devices, allocators and the replay loop.";
+    movie::bind_driver(m);
     movie::bind_device(m);
+    movie::bind_allocator(m);
+    movie::bind_validator(m);
+    movie::bind_replay(m);
     movie::bind_trace(m);
+    movie::bind_testing(m);
+    movie::bind_placement(m);
 }

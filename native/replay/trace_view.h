@@ -41,6 +41,7 @@ struct TraceView {
     std::span<const std::int64_t> start_bytes;
     std::span<const std::int64_t> start_stream;
     std::span<const std::int64_t> start_pool;
+    std::span<const bool> start_pending;  // freed already: only the free_completed row is still to come
 
     std::int64_t ids = 0;
     // True: a free_completed row tells when a block may be used again. A free_requested row that its free_completed row

@@ -19,7 +19,7 @@ _CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102
 
 @dataclass(frozen=True)
 class Finding:
-    """`warn`: something optional is missing. `fail`: a part of MOVie does not work. `advice` is empty where all is well."""
+    """`warn`: something optional is missing. `fail`: something does not work. `advice`: empty where all is well."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -45,7 +45,9 @@ def diagnose() -> list[Finding]:
             findings.append(check())
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            findings.append(Finding(name, "fail", " ".join(text.split()), "reinstall movie-alloc; if that does not help, report it"))
+            findings.append(
+                Finding(name, "fail", " ".join(text.split()), "reinstall movie-alloc; if that does not help, report it")
+            )
     return findings
 
 
@@ -72,7 +74,12 @@ def _libraries() -> Finding:
         except ImportError as error:  # PackageNotFoundError is one
             missing.append(f"{library} ({error})")
     if missing:
-        return Finding("libraries", "fail", f"cannot be used: {', '.join(missing)}", "install movie-alloc with pip, which brings them")
+        return Finding(
+            "libraries",
+            "fail",
+            f"cannot be used: {', '.join(missing)}",
+            "install movie-alloc with pip, which brings them",
+        )
     return Finding("libraries", "ok", ", ".join(found))
 
 
@@ -81,10 +88,20 @@ def _core() -> Finding:
         core = importlib.import_module("movie._core")
     except ImportError as error:
         text = " ".join(str(error).split())
-        return Finding("native core", "fail", f"cannot be loaded: {text}", "reinstall movie-alloc with this Python: pip install --force-reinstall movie-alloc")
+        return Finding(
+            "native core",
+            "fail",
+            f"cannot be loaded: {text}",
+            "reinstall movie-alloc with this Python: pip install --force-reinstall movie-alloc",
+        )
     version = core.__version__
     if version != __version__:
-        return Finding("native core", "fail", f"version {version}, but the package is {__version__}", "reinstall movie-alloc: two versions are mixed")
+        return Finding(
+            "native core",
+            "fail",
+            f"version {version}, but the package is {__version__}",
+            "reinstall movie-alloc: two versions are mixed",
+        )
     return Finding("native core", "ok", f"version {version}")
 
 
@@ -108,21 +125,31 @@ def _torch() -> Finding:
         # Importing torch takes seconds and may start the driver; its version is enough.
         return Finding("torch", "ok", f"torch {importlib.metadata.version('torch')} (not needed for replays)")
     except importlib.metadata.PackageNotFoundError:
-        return Finding("torch", "warn", "not installed", "nothing to do for replays; to record runs of your own, install torch where they run")
+        return Finding(
+            "torch",
+            "warn",
+            "not installed",
+            "nothing to do for replays; to record runs of your own, install torch where they run",
+        )
 
 
 def _cuda() -> Finding:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return Finding("CUDA driver", "warn", "no libcuda.so.1 on this machine", "nothing to do for replays: they need no GPU")
+        return Finding(
+            "CUDA driver", "warn", "no libcuda.so.1 on this machine", "nothing to do for replays: they need no GPU"
+        )
     status = driver.cuInit(0)
     if status != 0:
-        return Finding("CUDA driver", "warn", f"cuInit answers error {status}", "see whether nvidia-smi works; replays need no GPU")
+        return Finding(
+            "CUDA driver", "warn", f"cuInit answers error {status}", "see whether nvidia-smi works; replays need no GPU"
+        )
     version, count = ctypes.c_int(), ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     driver.cuDeviceGetCount(ctypes.byref(count))
-    text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {count.value} device{'' if count.value == 1 else 's'}"
+    devices = f"{count.value} device{'' if count.value == 1 else 's'}"
+    text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {devices}"
     without = []
     for index in range(count.value):
         device, supported = ctypes.c_int(), ctypes.c_int()
@@ -135,6 +162,9 @@ def _cuda() -> Finding:
             without.append(str(index))
     if without:
         return Finding(
-            "CUDA driver", "warn", f"{text}; no virtual memory management on device {', '.join(without)}", "use a card and a driver that have it (CUDA 10.2 or later)"
+            "CUDA driver",
+            "warn",
+            f"{text}; no virtual memory management on device {', '.join(without)}",
+            "use a card and a driver that have it (CUDA 10.2 or later)",
         )
     return Finding("CUDA driver", "ok", f"{text}, all with virtual memory management" if count.value else text)

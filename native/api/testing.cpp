@@ -1,0 +1,89 @@
+// movie._core.testing: allocators that exist to test the validator and the tests of allocators.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <tuple>
+
+#include "api/bindings.h"
+#include "api/columns.h"
+#include "replay/replay.h"
+#include "replay/validator/testing/broken_allocators.h"
+#include "replay/validator/testing/scripted_allocator.h"
+#include "replay/validator/watch.h"
+
+namespace nb = nanobind;
+
+namespace movie {
+
+namespace {
+
+// The part of a watched reference allocator that torch would tell it by other ways than the Allocator interface.
+struct ReferenceControls {
+    testing::ReferenceAllocator* allocator;
+};
+
+struct Script {
+    testing::ScriptedAllocator* allocator;
+};
+
+}  // namespace
+
+void bind_testing(nb::module_& m) {
+    nb::module_ testing = m.def_submodule("testing", "Allocators for tests of tests.");
+
+    testing.def(
+        "flaws",
+        [] {
+            std::vector<std::tuple<std::string, int, std::string>> list;
+            for (const testing::Flaw& flaw : testing::flaws()) list.emplace_back(flaw.name, flaw.invariant, flaw.what);
+            return list;
+        },
+        "(name, number of the invariant that it breaks, what it does) of each broken allocator.");
+
+    nb::class_<ReferenceControls>(testing, "ReferenceControls")
+        .def(
+            "set_capturing", [](ReferenceControls& self, bool on) { self.allocator->set_capturing(on); }, nb::arg("on"))
+        .def("pin", [](ReferenceControls& self, Address address) { self.allocator->pin(address); }, nb::arg("address"));
+    testing.def(
+        "watch_reference",
+        [](nb::object watch, const std::string& flaw) {
+            Watch& self = nb::cast<Watch&>(watch);
+            auto allocator = testing::make_broken(self.driver(), flaw);
+            ReferenceControls controls{allocator.get()};
+            return nb::make_tuple(nb::cast(self.watch(std::move(allocator)), nb::rv_policy::reference_internal, watch),
+                                  nb::cast(controls));
+        },
+        nb::arg("watch"), nb::arg("flaw") = "",
+        "(allocator, controls): a simple correct allocator, or the one with that flaw, under a Watch.");
+
+    nb::class_<Script>(testing, "Script")
+        .def(
+            "answer", [](Script& self, Address address) { self.allocator->answer(address); }, nb::arg("address"),
+            "What the next malloc() returns; 0: it runs out of memory.");
+    testing.def(
+        "watch_script",
+        [](nb::object watch) {
+            Watch& self = nb::cast<Watch&>(watch);
+            auto allocator = std::make_unique<testing::ScriptedAllocator>();
+            Script script{allocator.get()};
+            return nb::make_tuple(nb::cast(self.watch(std::move(allocator)), nb::rv_policy::reference_internal, watch),
+                                  nb::cast(script));
+        },
+        nb::arg("watch"), "(allocator, script): an allocator whose answers a test gives, under a Watch.");
+
+    testing.def(
+        "replay_reference",
+        [](const TraceColumns& trace, const ModelOptions& device, const std::string& flaw, bool validate) {
+            ReplayOptions options;
+            options.device = device;
+            options.validate = validate;
+            return replay(trace.view, [&](Driver& driver) { return testing::make_broken(driver, flaw); }, options);
+        },
+        nb::arg("trace"), nb::arg("device") = ModelOptions{}, nb::arg("flaw") = "", nb::arg("validate") = true,
+        "As movie._core.replay, with the reference allocator or one with a flaw.");
+}
+
+}  // namespace movie

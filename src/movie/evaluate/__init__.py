@@ -1,0 +1,1 @@
+"""Running replays and checks over traces."""
