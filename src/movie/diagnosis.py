@@ -45,7 +45,9 @@ def diagnose() -> list[Finding]:
             findings.append(check())
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            findings.append(Finding(name, "fail", " ".join(text.split()), "reinstall movie-alloc; if that does not help, report it"))
+            findings.append(
+                Finding(name, "fail", " ".join(text.split()), "reinstall movie-alloc; if that does not help, report it")
+            )
     return findings
 
 
@@ -72,7 +74,12 @@ def _libraries() -> Finding:
         except ImportError as error:  # PackageNotFoundError is one
             missing.append(f"{library} ({error})")
     if missing:
-        return Finding("libraries", "fail", f"cannot be used: {', '.join(missing)}", "install movie-alloc with pip, which brings them")
+        return Finding(
+            "libraries",
+            "fail",
+            f"cannot be used: {', '.join(missing)}",
+            "install movie-alloc with pip, which brings them",
+        )
     return Finding("libraries", "ok", ", ".join(found))
 
 
@@ -81,10 +88,20 @@ def _core() -> Finding:
         core = importlib.import_module("movie._core")
     except ImportError as error:
         text = " ".join(str(error).split())
-        return Finding("native core", "fail", f"cannot be loaded: {text}", "reinstall movie-alloc with this Python: pip install --force-reinstall movie-alloc")
+        return Finding(
+            "native core",
+            "fail",
+            f"cannot be loaded: {text}",
+            "reinstall movie-alloc with this Python: pip install --force-reinstall movie-alloc",
+        )
     version = core.__version__
     if version != __version__:
-        return Finding("native core", "fail", f"version {version}, but the package is {__version__}", "reinstall movie-alloc: two versions are mixed")
+        return Finding(
+            "native core",
+            "fail",
+            f"version {version}, but the package is {__version__}",
+            "reinstall movie-alloc: two versions are mixed",
+        )
     return Finding("native core", "ok", f"version {version}")
 
 
@@ -108,17 +125,26 @@ def _torch() -> Finding:
         # Importing torch takes seconds and may start the driver; its version is enough.
         return Finding("torch", "ok", f"torch {importlib.metadata.version('torch')} (not needed for replays)")
     except importlib.metadata.PackageNotFoundError:
-        return Finding("torch", "warn", "not installed", "nothing to do for replays; to record runs of your own, install torch where they run")
+        return Finding(
+            "torch",
+            "warn",
+            "not installed",
+            "nothing to do for replays; to record runs of your own, install torch where they run",
+        )
 
 
 def _cuda() -> Finding:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return Finding("CUDA driver", "warn", "no libcuda.so.1 on this machine", "nothing to do for replays: they need no GPU")
+        return Finding(
+            "CUDA driver", "warn", "no libcuda.so.1 on this machine", "nothing to do for replays: they need no GPU"
+        )
     status = driver.cuInit(0)
     if status != 0:
-        return Finding("CUDA driver", "warn", f"cuInit answers error {status}", "see whether nvidia-smi works; replays need no GPU")
+        return Finding(
+            "CUDA driver", "warn", f"cuInit answers error {status}", "see whether nvidia-smi works; replays need no GPU"
+        )
     version, count = ctypes.c_int(), ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     driver.cuDeviceGetCount(ctypes.byref(count))
@@ -135,6 +161,9 @@ def _cuda() -> Finding:
             without.append(str(index))
     if without:
         return Finding(
-            "CUDA driver", "warn", f"{text}; no virtual memory management on device {', '.join(without)}", "use a card and a driver that have it (CUDA 10.2 or later)"
+            "CUDA driver",
+            "warn",
+            f"{text}; no virtual memory management on device {', '.join(without)}",
+            "use a card and a driver that have it (CUDA 10.2 or later)",
         )
     return Finding("CUDA driver", "ok", f"{text}, all with virtual memory management" if count.value else text)

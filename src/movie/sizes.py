@@ -30,7 +30,9 @@ def parse_size(text: str | int, *, what: str = "size") -> int:
         match = _SIZE.fullmatch(text)
         unit = _UNITS.get(match[2].lower()) if match else None
         if match is None or unit is None:
-            raise InputError(f"{what} {text!r} is not a size: write a number and a unit, such as 80GiB, 1.5GB or 512MiB")
+            raise InputError(
+                f"{what} {text!r} is not a size: write a number and a unit, such as 80GiB, 1.5GB or 512MiB"
+            )
         size = round(Fraction(match[1].rstrip(".")) * unit)
     if not 0 <= size <= LARGEST:
         raise InputError(f"{what} {text!r} is out of range: sizes go from 0 to {format_size(LARGEST)}")

@@ -495,7 +495,7 @@ def test_statistics_have_the_keys_of_torch():
     ]
     values = ("current", "peak", "allocated", "freed")
     expected = {
-        f"{key}.{kind}.{value}" for key in by_kind for kind in ("all", "large_pool", "small_pool") for value in values
+        f"{key}.{kind}.{value}" for key in counts + sizes for kind in ("all", "large_pool", "small_pool") for value in values
     }
     expected |= {f"{key}.{value}" for key in ("oversize_allocations", "oversize_segments") for value in values}
     expected |= {"num_alloc_retries", "num_ooms", "max_split_size", "num_sync_all_streams"}

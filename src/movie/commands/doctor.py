@@ -20,7 +20,11 @@ def doctor(as_json: bool = typer.Option(False, "--json", help="Print one JSON do
     """
     findings = diagnose()
     if as_json:
-        print(json.dumps({"version": __version__, "checks": [dataclasses.asdict(finding) for finding in findings]}, indent=2))
+        print(
+            json.dumps(
+                {"version": __version__, "checks": [dataclasses.asdict(finding) for finding in findings]}, indent=2
+            )
+        )
     else:
         table = Table.grid(padding=(0, 2))
         for finding in findings:
