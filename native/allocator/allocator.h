@@ -19,8 +19,10 @@ struct Request {
     PoolId pool = 0;
 };
 
-// Reserved bytes that a request cannot use, by cause. They and the bytes in use add up to what is reserved.
+// Reserved bytes that are not in use, by what keeps a large request from them. They and the bytes in use add up to what
+// is reserved.
 struct Unusable {
+    Bytes none = 0;      // nothing: free, and can be joined with all else that is
     Bytes hard = 0;      // free between live blocks of one segment or arena
     Bytes soft = 0;      // free in whole ranges that cannot be joined with others
     Bytes stream = 0;    // behind a fence, or cached for another stream

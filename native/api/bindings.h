@@ -10,7 +10,7 @@ void bind_device(nanobind::module_& m);     // the model device: options, ledger
 void bind_allocator(nanobind::module_& m);  // allocators and what they report
 void bind_replay(nanobind::module_& m);     // traces through allocators, the native oracle
 void bind_trace(nanobind::module_& m);      // scanning files of strangers before Python loads them
-// void bind_placement(nanobind::module_& m);  // combine(), for tests and benchmarks
+void bind_placement(nanobind::module_& m);  // combine(), for tests and benchmarks
 void bind_validator(nanobind::module_& m);  // an allocator under watch
 void bind_testing(nanobind::module_& m);    // movie._core.testing
 

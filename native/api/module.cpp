@@ -12,4 +12,5 @@ NB_MODULE(_core, m) {
     movie::bind_replay(m);
     movie::bind_trace(m);
     movie::bind_testing(m);
+    movie::bind_placement(m);
 }

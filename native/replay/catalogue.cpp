@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "allocator/configured.h"
 #include "baselines/native/native_allocator.h"
 
 namespace movie {
@@ -17,6 +18,14 @@ std::unique_ptr<Allocator> make_native(Driver& driver, const AllocatorOptions& o
     return std::make_unique<NativeAllocator>(driver, native_settings(options));
 }
 
+std::unique_ptr<Allocator> make_movie(Driver& driver, const AllocatorOptions& options) {
+    return std::make_unique<MovieAllocator>(driver, movie_config(Policy::automatic, options));
+}
+
+std::unique_ptr<Allocator> make_movie_lean(Driver& driver, const AllocatorOptions& options) {
+    return std::make_unique<MovieAllocator>(driver, movie_config(Policy::lean, options));
+}
+
 // A new allocator is one entry here.
 const std::vector<Maker>& makers() {
     static const std::vector<Maker> all{
@@ -25,6 +34,14 @@ const std::vector<Maker>& makers() {
           .options = {"tie", "max_split_size", "max_non_split_rounding", "large_segment_size",
                       "roundup_power2_divisions", "garbage_collection_threshold", "memory_fraction", "rerun_search"}},
          make_native},
+        {{.name = "movie",
+          .summary = "MOVie: grows while the card has room, then puts free pages side by side",
+          .options = movie_options()},
+         make_movie},
+        {{.name = "movie-lean",
+          .summary = "MOVie, policy lean: every free page is used before memory grows",
+          .options = movie_options()},
+         make_movie_lean},
     };
     return all;
 }

@@ -19,7 +19,7 @@ _CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102
 
 @dataclass(frozen=True)
 class Finding:
-    """`warn`: something optional is missing. `fail`: a part of MOVie does not work. `advice` is empty where all is well."""
+    """`warn`: something optional is missing. `fail`: something does not work. `advice`: empty where all is well."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -148,7 +148,8 @@ def _cuda() -> Finding:
     version, count = ctypes.c_int(), ctypes.c_int()
     driver.cuDriverGetVersion(ctypes.byref(version))
     driver.cuDeviceGetCount(ctypes.byref(count))
-    text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {count.value} device{'' if count.value == 1 else 's'}"
+    devices = f"{count.value} device{'' if count.value == 1 else 's'}"
+    text = f"CUDA {version.value // 1000}.{version.value % 1000 // 10}, {devices}"
     without = []
     for index in range(count.value):
         device, supported = ctypes.c_int(), ctypes.c_int()

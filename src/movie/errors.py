@@ -1,4 +1,4 @@
-"""What a person can mend: bad usage and bad input. The command line prints such an error as one line and exits with 2."""
+"""What a person can mend: bad usage and bad input. The command line prints it as one line and exits with 2."""
 
 
 class InputError(Exception):

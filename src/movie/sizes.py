@@ -13,7 +13,7 @@ for _power, _letter in enumerate("kmgtp", start=1):
     _UNITS[_letter] = _UNITS[f"{_letter}ib"] = 1024**_power
     _UNITS[f"{_letter}b"] = 1000**_power
 
-_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*")
+_SIZE = re.compile(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*([A-Za-z]*)\s*", re.ASCII)
 
 
 def parse_size(text: str | int, *, what: str = "size") -> int:

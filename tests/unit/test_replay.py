@@ -224,6 +224,7 @@ def test_unusable_bytes_at_the_peak():
     t.row(Action.EMPTY_CACHE)
     result = replay(t.build())
     assert result.unusable_at_peak == {
+        "none": 0,
         "hard": 0,
         "soft": 30 * MIB,
         "stream": 20 * MIB,

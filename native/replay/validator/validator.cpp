@@ -315,7 +315,7 @@ void Validator::check_statistics(const Allocator& allocator) {
 
 void Validator::check_unusable(const Allocator& allocator) {
     const Unusable unusable = allocator.unusable(0, 0);
-    const Bytes sum = unusable.hard + unusable.soft + unusable.stream + unusable.pool + unusable.rounding;
+    const Bytes sum = unusable.none + unusable.hard + unusable.soft + unusable.stream + unusable.pool + unusable.rounding;
     if (sum + live_requested_ != book_.held())
         fail(5, "what is unusable (" + std::to_string(sum) + " bytes) and what is in use (" +
                     std::to_string(live_requested_) + ") do not add up to what is reserved (" +

@@ -7,14 +7,13 @@ was to complete; 130 interrupted.
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
 from movie import __version__
 from movie.commands import convert, demo, doctor, replay
 from movie.errors import InputError
-from movie.trace.errors import TraceError
 
 # The base of all usage errors. typer moved from the click package to a copy of its own; its public name leads to both.
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]
@@ -40,7 +39,9 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
 ) -> None:
     """A GPU memory allocator that does not fragment, and tools that show where the memory went."""
 
@@ -50,7 +51,7 @@ def main() -> NoReturn:
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
-    except (InputError, TraceError) as error:
+    except InputError as error:
         _fail(str(error))
     except _UsageError as error:
         _fail(_usage_text(error))

@@ -11,7 +11,7 @@ from movie.trace.model import Trace
 BOUND = "bound"  # no allocator: the floor that none can go below
 AMPLE = 1 << 46  # bytes of a card on which nothing fails
 VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
-CAUSES = ("hard", "soft", "stream", "pool", "rounding")
+CAUSES = ("none", "hard", "soft", "stream", "pool", "rounding")  # why reserved bytes are not in use
 
 
 @dataclass(frozen=True)

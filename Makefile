@@ -1,0 +1,68 @@
+# Everything a person does with a checkout. `make` alone lists the targets.
+# Needs Python 3.10 or later, a C++20 compiler and make; the rest comes from PyPI into $(VENV).
+
+PYTHON ?= python3
+VENV ?= .venv
+WORKERS ?= 2
+
+BIN := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
+# Stub files differ between versions of nanobind, so the one that writes and checks them is fixed.
+BUILD_TOOLS := 'scikit-build-core>=0.11' nanobind==3.1.0 'cmake>=3.20' ninja
+PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
+# Without isolation, and with a build folder that belongs to the environment, a build does only what has changed.
+INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=$(VENV)/build
+SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py -type f)
+CPP := $(filter %.h %.cpp,$(SOURCES))
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test quick check bench format stubs clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.built ## install MOVie into .venv and replay two recorded training runs, in seconds
+	@$(BIN)/movie demo
+
+test: $(VENV)/.built $(VENV)/.extra-test ## build and run all tests
+	$(BIN)/python -m pytest -n $(WORKERS)
+
+quick: $(VENV)/.built $(VENV)/.extra-test ## build and run the tests that take less than a few seconds each
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+
+check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, stubs and links: everything but tests
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/clang-format --dry-run -Werror $(CPP)
+	$(BIN)/python tools/stubs.py --check
+	$(BIN)/python tools/links.py
+
+bench: $(VENV)/.built ## measure: each file benchmarks/bench_*.py prints its table
+	@for bench in benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+
+format: $(VENV)/.extra-check ## put Python and C++ sources into the project's format
+	$(BIN)/ruff check --fix-only
+	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(CPP)
+
+stubs: $(VENV)/.built $(VENV)/.extra-check ## write the type stubs of the native module anew
+	$(BIN)/python tools/stubs.py
+
+clean: ## remove what was built, and the virtual environment
+	rm -rf build dist $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+# Stamps: a step is done again only when what it depends on has changed.
+$(VENV)/.tools:
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) $(BUILD_TOOLS)
+	@touch $@
+
+$(VENV)/.built: $(VENV)/.tools $(SOURCES)
+	$(INSTALL) -e .
+	@touch $@
+
+# The extras of pyproject.toml: `test` and `check`.
+$(VENV)/.extra-%: pyproject.toml | $(VENV)/.built
+	$(INSTALL) -e '.[$*]'
+	@touch $@

@@ -1,0 +1,19 @@
+// The MOVie allocator from named options, as command lines and environment variables give them.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "allocator/movie_allocator.h"
+
+namespace movie {
+
+// The options' names: "page", "combine", ...
+std::vector<std::string> movie_options();
+
+// Sizes are plain numbers of bytes, switches "on" or "off". Throws std::invalid_argument for a value that cannot be.
+// Pre: every key is one of movie_options().
+MovieConfig movie_config(Policy policy, const std::map<std::string, std::string>& options);
+
+}  // namespace movie

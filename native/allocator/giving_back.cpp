@@ -1,0 +1,156 @@
+// Pages leave for the driver, and views give up what they map.
+#include <algorithm>
+
+#include "allocator/movie_allocator.h"
+
+namespace movie {
+
+bool MovieAllocator::host_passed(const Fence& fence, bool wait) {
+    if (timelines_.passed(fence)) return true;
+    if (!wait || capturing_ > 0) return false;
+    bool passed = true;
+    fence.for_each([&](Mark mark) { passed = passed && timelines_.wait_on_host(mark) == Status::ok; });
+    return passed;
+}
+
+bool MovieAllocator::unmap_slots(View& view, std::size_t first, std::size_t behind) {
+    std::size_t at = first;
+    while (at < behind) {
+        if (view.pages[at] == 0) {
+            ++at;
+            continue;
+        }
+        std::size_t stop = at;
+        while (stop < behind && view.pages[stop] != 0) ++stop;
+        if (driver_.unmap(view.base + at * page_, (stop - at) * page_) != Status::ok) return false;
+        for (; at < stop; ++at) {
+            --table_.at(view.pages[at]).views;
+            --mapped_;
+            view.pages[at] = 0;
+        }
+    }
+    return true;
+}
+
+bool MovieAllocator::clear_views_of(Address begin, Address end, bool wait) {
+    for (const auto& pool : pools_) {
+        for (View& view : pool->views) {
+            for (std::size_t slot = 0; slot < view.pages.size(); ++slot) {
+                if (view.pages[slot] < begin || view.pages[slot] >= end) continue;
+                // A page that is free lies behind the view's live block, if there is one.
+                if (view.pinned || !host_passed(view.used, wait)) return false;
+                std::size_t behind = slot;
+                while (behind < view.pages.size() && view.pages[behind] >= begin && view.pages[behind] < end) ++behind;
+                if (!unmap_slots(view, slot, behind)) return false;
+                slot = behind;
+            }
+        }
+    }
+    return true;
+}
+
+Bytes MovieAllocator::give_back(Bytes most, bool wait) {
+    if (capturing_ > 0) return 0;
+    Pool& pool = *pools_.front();  // what another pool holds belongs to a graph, which expects it where it is
+    struct Range {
+        Address begin, end;
+        ArenaId arena;
+    };
+    std::vector<Range> ranges;
+    const auto& extents = pool.space.extents();
+    for (auto extent = extents.begin(); extent != extents.end();) {
+        const Address begin = table_.ceil(extent->first);
+        const ArenaId arena = extent->second.arena;
+        Address end = extent->first;
+        for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent) end = extent->second.end;
+        if (table_.floor(end) > begin) ranges.push_back({begin, table_.floor(end), arena});
+    }
+    Bytes given = 0;
+    for (const Range& range : ranges) {
+        if (given >= most) break;
+        const Bytes size = range.end - range.begin;
+        const Address end = range.begin + (size <= most - given ? size : round_up(most - given, page_));
+        const Fence fence = pool.space.fence_in(range.begin, end);
+        if (!host_passed(fence, wait) || !clear_views_of(range.begin, end, wait)) continue;
+        for (const Address page : pool.arenas[range.arena]->give_back(range.begin, end)) {
+            pool.space.take(page, page + page_);
+            history_.add({.kind = HistoryEvent::Kind::segment_unmap, .address = page, .size = page_, .pool = pool.id});
+            given += page_;
+        }
+    }
+    if (given > 0) {
+        count_reserved(-static_cast<std::int64_t>(given));
+        asked_at_ = 0;  // the card has room again: ask
+    }
+    drop_empty_views();
+    for (const auto& arena : pool.arenas) arena->trim();
+    settle();
+    return given;
+}
+
+void MovieAllocator::empty_cache() {
+    const std::lock_guard lock(mutex_);
+    collect();
+    give_back(~Bytes{0}, true);
+}
+
+Bytes MovieAllocator::reclaim(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    collect();
+    const Bytes given = give_back(bytes, false);
+    return given >= bytes ? given : given + give_back(bytes - given, true);
+}
+
+bool MovieAllocator::evict(Pool& pool, Views::iterator view) {
+    if (view->live_bytes != 0 || view->pinned || capturing_ > 0 || !timelines_.passed(view->used)) return false;
+    if (!unmap_slots(*view, 0, view->pages.size())) return false;
+    if (driver_.free_address(view->base, view->reserved) != Status::ok) return false;
+    pool.views.erase(view);
+    --view_count_;
+    ++view_counters_.evicted;
+    return true;
+}
+
+void MovieAllocator::drop_empty_views() {
+    for (const auto& pool : pools_)
+        for (auto view = pool->views.begin(); view != pool->views.end();) {
+            const auto next = std::next(view);
+            if (std::all_of(view->pages.begin(), view->pages.end(), [](Address page) { return page == 0; }))
+                evict(*pool, view);
+            view = next;
+        }
+}
+
+void MovieAllocator::drop_idle_views() {
+    for (const auto& pool : pools_)
+        for (auto view = pool->views.begin(); view != pool->views.end();) {
+            const auto next = std::next(view);
+            evict(*pool, view);
+            view = next;
+        }
+}
+
+void MovieAllocator::keep_within_bounds() {
+    const auto beyond = [this] {
+        return view_count_ > config_.most_views ||
+               static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / page_);
+    };
+    if (!beyond()) return;
+    struct Idle {
+        std::uint64_t last_used;
+        Pool* pool;
+        Views::iterator view;
+    };
+    std::vector<Idle> idle;
+    for (const auto& pool : pools_)
+        for (auto view = pool->views.begin(); view != pool->views.end(); ++view)
+            if (view->live_bytes == 0) idle.push_back({view->last_used, pool.get(), view});
+    std::sort(idle.begin(), idle.end(), [](const Idle& a, const Idle& b) { return a.last_used < b.last_used; });
+    for (const Idle& each : idle) {
+        if (!beyond()) return;
+        if (!timelines_.passed(each.view->used)) timelines_.ask_for(each.view->used);
+        evict(*each.pool, each.view);
+    }
+}
+
+}  // namespace movie

@@ -1,0 +1,135 @@
+// More physical memory: how much, and where in an arena.
+#include <algorithm>
+
+#include "allocator/movie_allocator.h"
+
+namespace movie {
+
+namespace {
+
+// Requests between two looks at what the card has left, when it was full at the last: other owners come and go.
+constexpr std::uint64_t kAskAgain = 64;
+
+}  // namespace
+
+bool MovieAllocator::has_room(Bytes bytes, bool ask) {
+    if (cap_ != 0 && (reserved_ > cap_ || bytes > cap_ - reserved_)) return false;
+    if (bytes <= room_) return true;
+    if (!ask && asked_at_ != 0 && operations_ - asked_at_ < kAskAgain) return false;
+    room_ = driver_.memory_info().free;
+    asked_at_ = operations_;
+    return bytes <= room_;
+}
+
+MovieAllocator::Growth MovieAllocator::plan_growth(const Site& site) const {
+    // The hole that needs the fewest pages once free memory at its edges is counted; the shortest among equals.
+    const RunIndex& clear = site.pool.space.clear(site.arena);
+    Growth best;
+    Bytes best_hole = 0;
+    for (const auto& [begin, end] : site.pool.arenas[site.arena]->holes()) {
+        const Bytes before = clear.ending_at(begin);
+        const Bytes missing = round_up(site.bytes - std::min(site.bytes, before), page_);
+        Growth growth{.begin = begin, .end = begin + missing, .at = begin - before};
+        if (missing > end - begin) {
+            if (before + (end - begin) + clear.beginning_at(end) < site.bytes) continue;
+            growth.end = end;
+        }
+        if (growth.begin == growth.end) continue;
+        if (best.size() == 0 || growth.size() < best.size() ||
+            (growth.size() == best.size() && end - begin < best_hole)) {
+            best = growth;
+            best_hole = end - begin;
+        }
+    }
+    return best;
+}
+
+bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end) {
+    const Status status = pool.arenas[arena]->fill(begin, end, capturing_ == 0);
+    if (status != Status::ok) {
+        if (status == Status::out_of_memory) room_ = 0;
+        return false;
+    }
+    const Bytes size = end - begin;
+    room_ -= std::min(room_, size);
+    count_reserved(static_cast<std::int64_t>(size));
+    history_.add({.kind = HistoryEvent::Kind::segment_map, .address = begin, .size = size, .pool = pool.id});
+    pool.space.insert(begin, end, arena, Fence());
+    return true;
+}
+
+void MovieAllocator::count_reserved(std::int64_t bytes) {
+    const std::int64_t pages = bytes / static_cast<std::int64_t>(page_);
+    if (bytes >= 0) {
+        statistics_.reserved_bytes.increase(PoolKind::large, bytes);
+        statistics_.segment.increase(PoolKind::large, pages);
+        statistics_.num_device_alloc += pages;
+        reserved_ += static_cast<Bytes>(bytes);
+    } else {
+        statistics_.reserved_bytes.decrease(PoolKind::large, -bytes);
+        statistics_.segment.decrease(PoolKind::large, -pages);
+        statistics_.num_device_free += -pages;
+        reserved_ -= static_cast<Bytes>(-bytes);
+    }
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::grow_contiguous(const Site& site, bool ask) {
+    Growth growth = plan_growth(site);
+    if (growth.size() == 0) {
+        if (!has_room(round_up(site.bytes, page_), ask)) return std::nullopt;
+        if (site.pool.arenas[site.arena]->extend(site.bytes) != Status::ok) return std::nullopt;
+        growth = plan_growth(site);
+        if (growth.size() == 0) return std::nullopt;
+    }
+    if (!has_room(growth.size(), ask) || !fill(site.pool, site.arena, growth.begin, growth.end)) return std::nullopt;
+    site.pool.space.take(growth.at, growth.at + site.bytes);
+    return Placement{.address = growth.at,
+                     .pieces = {{growth.at, growth.at + site.bytes, site.arena, &site.pool}}};
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(const Site& site) {
+    if (config_.budget != 0 && reserved_ + round_up(site.bytes, page_) > config_.budget) return std::nullopt;
+    return grow_contiguous(site, false);
+}
+
+bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask) {
+    Bytes missing = pages * page_;
+    if (!has_room(missing, ask)) return false;
+    Arena& arena = *site.pool.arenas[site.arena];
+    while (missing > 0) {
+        // The hole behind the longest free run: what grows there is of most use as one piece.
+        const RunIndex& clear = site.pool.space.clear(site.arena);
+        Address begin = 0;
+        Address end = 0;
+        Bytes before = 0;
+        for (const auto& [hole_begin, hole_end] : arena.holes()) {
+            const Bytes run = clear.ending_at(hole_begin);
+            if (begin != 0 && run <= before) continue;
+            begin = hole_begin;
+            end = hole_end;
+            before = run;
+        }
+        if (begin == 0) {
+            if (arena.extend(missing) != Status::ok) return false;
+            continue;
+        }
+        end = std::min(end, begin + missing);
+        if (!fill(site.pool, site.arena, begin, end)) return false;
+        missing -= end - begin;
+    }
+    return true;
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::grow_and_stitch(const Site& site, const Reach& reach) {
+    const std::uint64_t missing = pages_missing(site, reach);
+    const Growth growth = plan_growth(site);
+    // Where a single range costs no more, no view is needed.
+    const bool one_range = growth.size() != 0 && growth.size() <= missing * page_;
+    if (one_range || missing * page_ >= site.bytes)
+        if (auto placement = grow_contiguous(site, reach.ask)) return placement;
+    if (missing == 0 || !grow_pages(site, missing, reach.ask)) return std::nullopt;
+    if (auto placement = in_own_arena(site)) return placement;
+    return stitch(site, reach);
+}
+
+}  // namespace movie

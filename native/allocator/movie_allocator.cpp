@@ -1,0 +1,338 @@
+// Blocks, pools and the books. How a request is served: serve.cpp.
+#include "allocator/movie_allocator.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace movie {
+
+namespace {
+
+constexpr Bytes kMostBytes = Bytes{1} << 62;
+
+}  // namespace
+
+MovieAllocator::MovieAllocator(Driver& driver, const MovieConfig& config)
+    : driver_(driver),
+      config_(config),
+      page_(config.page),
+      timelines_(driver),
+      table_(config.page),
+      history_(config.history) {
+    if (page_ == 0 || page_ % driver.granularity() != 0 || page_ % kSlabBytes != 0)
+        throw std::invalid_argument("the page size must be a multiple of 2 MiB and of the device's granularity");
+    if (config_.arena_span == 0) config_.arena_span = driver.memory_info().total;
+    pool_of(0);
+}
+
+// The driver takes everything back when the process ends; a model device is dropped as a whole.
+MovieAllocator::~MovieAllocator() = default;
+
+Pool& MovieAllocator::pool_of(PoolId id) {
+    Pool*& pool = pool_by_id_[id];
+    if (pool == nullptr) {
+        pools_.push_back(std::make_unique<Pool>(id, timelines_));
+        pool = pools_.back().get();
+    }
+    return *pool;
+}
+
+ArenaId MovieAllocator::arena_for(Pool& pool, TimelineId timeline) {
+    const auto [found, fresh] = pool.arena_of.try_emplace(timeline, 0);
+    if (fresh) {
+        found->second = pool.space.add_arena(timeline);
+        pool.arenas.push_back(std::make_unique<Arena>(driver_, table_, debris_, config_.arena_span));
+    }
+    return found->second;
+}
+
+SlabFamily& MovieAllocator::family_for(Pool& pool, TimelineId timeline) {
+    auto& family = pool.slabs[timeline];
+    if (!family) {
+        family = std::make_unique<SlabFamily>();
+        pool.owners.emplace(family.get(), timeline);
+    }
+    return *family;
+}
+
+LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
+    LiveBlock* stored = nullptr;
+    if (spare_.empty()) {
+        stored = &store_.emplace_back();
+    } else {
+        stored = spare_.back();
+        spare_.pop_back();
+    }
+    *stored = std::move(block);
+    blocks_.emplace(stored->address, stored);
+    ++stored->pool->live;
+    const auto size = static_cast<std::int64_t>(stored->size);
+    statistics_.allocation.increase(kind, 1);
+    statistics_.allocated_bytes.increase(kind, size);
+    statistics_.active.increase(kind, 1);
+    statistics_.active_bytes.increase(kind, size);
+    statistics_.requested_bytes.increase(kind, static_cast<std::int64_t>(stored->requested));
+    history_.add({.kind = HistoryEvent::Kind::alloc,
+                  .address = stored->address,
+                  .size = stored->requested,
+                  .stream = timelines_.stream_of(stored->timeline),
+                  .pool = stored->pool->id});
+    return *stored;
+}
+
+Address MovieAllocator::malloc(const Request& request) {
+    const std::lock_guard lock(mutex_);
+    ++operations_;
+    timelines_.tick();
+    collect();
+    if (capturing_ == 0 && !debris_.empty()) debris_.clear(driver_);
+    Pool& pool = pool_of(request.pool);
+    const TimelineId timeline = timelines_.of(request.stream);
+    const Bytes requested = std::max<Bytes>(request.bytes, 1);
+    const Site site{pool, timeline, arena_for(pool, timeline), round_up(std::min(requested, kMostBytes), kUnit)};
+    if (requested > kMostBytes) raise(site, requested);
+
+    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = timeline, .pool = &pool};
+    if (site.bytes <= kMostSmall) {
+        SlabFamily& family = family_for(pool, timeline);
+        const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
+        auto place = family.allocate(units);
+        if (!place) place = place_small(site, family, {.wait = config_.cross_stream});
+        if (place) {
+            block.address = place->address;
+            block.slab = place->slab;
+            block.family = &family;
+            return book(std::move(block), PoolKind::small).address;
+        }
+    }
+    auto placement = place_large(site, {.wait = config_.cross_stream});
+    if (!placement) placement = last_resorts(site, requested);
+    block.address = placement->address;
+    block.view = placement->view;
+    block.pieces = std::move(placement->pieces);
+    return book(std::move(block), block.small() ? PoolKind::small : PoolKind::large).address;
+}
+
+Fence MovieAllocator::fence_of(const LiveBlock& block) {
+    Fence fence(timelines_.now(block.timeline));
+    for (const TimelineId user : block.users) {
+        fence.add(timelines_.now(user));
+        // At once, since such a stream may be gone when the event is wanted. If it fails, the mark stays in the open epoch
+        // and is recorded when it is wanted.
+        if (capturing_ == 0) (void)timelines_.record(user);
+    }
+    return fence;
+}
+
+void MovieAllocator::free(Address address) {
+    const std::lock_guard lock(mutex_);
+    ++operations_;
+    timelines_.tick();
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) throw std::invalid_argument("free of an address that is no live block's");
+    LiveBlock& block = *found->second;
+    blocks_.erase(found);
+
+    const PoolKind kind = block.small() ? PoolKind::small : PoolKind::large;
+    const auto size = static_cast<std::int64_t>(block.size);
+    statistics_.allocation.decrease(kind, 1);
+    statistics_.allocated_bytes.decrease(kind, size);
+    statistics_.requested_bytes.decrease(kind, static_cast<std::int64_t>(block.requested));
+    const HistoryEvent event{.kind = HistoryEvent::Kind::free_requested,
+                             .address = address,
+                             .size = block.requested,
+                             .stream = timelines_.stream_of(block.timeline),
+                             .pool = block.pool->id};
+    history_.add(event);
+
+    bool waits = false;
+    if (block.slab != nullptr) {
+        const auto units = static_cast<std::uint32_t>(block.size / kUnit);
+        if (block.users.empty()) {
+            if (block.family->free(block.slab, address, units)) return_slab(*block.pool, *block.family, block.slab);
+        } else {
+            block.family->free_later(block.slab, address, units, fence_of(block));
+            waits = true;
+        }
+    } else {
+        const Fence fence = fence_of(block);
+        if (block.view != nullptr) {
+            block.view->live_bytes = 0;
+            block.view->used.add(fence);
+            block.view->last_used = operations_;
+        }
+        for (const Piece& piece : block.pieces) piece.pool->space.insert(piece.begin, piece.end, piece.arena, fence);
+    }
+    if (!waits) {
+        statistics_.active.decrease(kind, 1);
+        statistics_.active_bytes.decrease(kind, size);
+        history_.add({.kind = HistoryEvent::Kind::free_completed,
+                      .address = event.address,
+                      .size = event.size,
+                      .stream = event.stream,
+                      .pool = event.pool});
+    }
+    --block.pool->live;
+    block.pieces.clear();
+    block.users.clear();
+    spare_.push_back(&block);
+}
+
+void MovieAllocator::return_slab(Pool& pool, SlabFamily& family, Slab* slab) {
+    const Piece home = family.remove(slab);
+    home.pool->space.insert(home.begin, home.end, home.arena, Fence(timelines_.now(pool.owners.at(&family))));
+}
+
+void MovieAllocator::collect() {
+    if (!timelines_.outstanding() || !timelines_.collect()) return;
+    settle();
+}
+
+void MovieAllocator::settle() {
+    for (const auto& pool : pools_) {
+        pool->space.refresh();
+        for (auto& [family, owner] : pool->owners) {
+            if (!family->has_waiting()) continue;
+            family->settle([&, id = owner](const Fence& fence) { return timelines_.implied(id, fence); },
+                           [&, of = family](Slab* slab, Bytes bytes, bool empty) {
+                               statistics_.active.decrease(PoolKind::small, 1);
+                               statistics_.active_bytes.decrease(PoolKind::small, static_cast<std::int64_t>(bytes));
+                               if (empty) return_slab(*pool, *of, slab);
+                           });
+        }
+    }
+}
+
+void MovieAllocator::record_stream(Address address, Stream stream) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return;
+    LiveBlock& block = *found->second;
+    const TimelineId timeline = timelines_.of(stream);
+    if (timeline == block.timeline) return;
+    if (std::find(block.users.begin(), block.users.end(), timeline) == block.users.end())
+        block.users.push_back(timeline);
+}
+
+void MovieAllocator::release_pool(PoolId id) {
+    const std::lock_guard lock(mutex_);
+    const auto found = pool_by_id_.find(id);
+    if (id == 0 || found == pool_by_id_.end()) return;
+    Pool& old = *found->second;
+    Pool& heir = *pools_.front();
+    // The arenas go on as further arenas of the default pool: nothing is unmapped, nothing moves.
+    std::vector<ArenaId> renamed;
+    for (ArenaId arena = 0; arena < old.arenas.size(); ++arena) {
+        renamed.push_back(heir.space.add_arena(old.space.owner(arena)));
+        heir.arenas.push_back(std::move(old.arenas[arena]));
+    }
+    old.space.move_to(heir.space, [&](ArenaId arena) { return renamed[arena]; });
+    const auto rename = [&](Piece& piece) {
+        if (piece.pool != &old) return;
+        piece.pool = &heir;
+        piece.arena = renamed[piece.arena];
+    };
+    for (auto& [timeline, family] : old.slabs) {
+        family->for_each_slab([&](Slab& slab) { rename(slab.home); });
+        heir.owners.emplace(family.get(), timeline);
+        heir.inherited.push_back(std::move(family));
+    }
+    for (auto& family : old.inherited) heir.inherited.push_back(std::move(family));
+    for (auto entry = blocks_.begin(); entry != blocks_.end(); ++entry) {
+        LiveBlock& block = *entry->second;
+        for (Piece& piece : block.pieces) rename(piece);
+        if (block.pool != &old) continue;
+        block.pool = &heir;
+        ++heir.live;
+    }
+    for (const auto& pool : pools_)  // slabs that borrowed from it
+        for (auto& [family, owner] : pool->owners) family->for_each_slab([&](Slab& slab) { rename(slab.home); });
+    for (View& view : old.views) view.pinned = false;  // no graph lives in it any more
+    heir.views.splice(heir.views.end(), old.views);
+    pool_by_id_.erase(found);
+    std::erase_if(pools_, [&](const auto& pool) { return pool.get() == &old; });
+}
+
+void MovieAllocator::set_pool_lendable(PoolId pool, bool lendable) {
+    const std::lock_guard lock(mutex_);
+    pool_of(pool).lendable = lendable;
+}
+
+void MovieAllocator::set_memory_cap(Bytes bytes) {
+    const std::lock_guard lock(mutex_);
+    cap_ = bytes;
+}
+
+void MovieAllocator::begin_capture() {
+    const std::lock_guard lock(mutex_);
+    timelines_.set_capturing(++capturing_ > 0);
+}
+
+void MovieAllocator::end_capture() {
+    const std::lock_guard lock(mutex_);
+    timelines_.set_capturing(--capturing_ > 0);
+}
+
+void MovieAllocator::pin(Address address) {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found != blocks_.end() && found->second->view != nullptr) found->second->view->pinned = true;
+}
+
+void MovieAllocator::on_shortage(std::function<Bytes(Bytes)> reclaim) {
+    const std::lock_guard lock(mutex_);
+    on_shortage_ = std::move(reclaim);
+}
+
+std::vector<HistoryEvent> MovieAllocator::history() const {
+    const std::lock_guard lock(mutex_);
+    return history_.events();
+}
+
+Statistics MovieAllocator::statistics() const {
+    const std::lock_guard lock(mutex_);
+    return statistics_;
+}
+
+ViewCounters MovieAllocator::views() const {
+    const std::lock_guard lock(mutex_);
+    return view_counters_;
+}
+
+Unusable MovieAllocator::unusable(Stream stream, PoolId id) const {
+    const std::lock_guard lock(mutex_);
+    return unusable_for(const_cast<Timelines&>(timelines_).of(stream), id);
+}
+
+Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
+    Unusable result;
+    result.rounding = static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current -
+                                         statistics_.requested_bytes[PoolKind::all].current);
+    for (const auto& pool : pools_) {
+        Bytes slabs = 0;
+        for (const auto& [family, owner] : pool->owners) {
+            slabs += family->free_bytes();
+            family->for_each_waiting([&result](const Fence&, Bytes bytes) { result.stream += bytes; });
+        }
+        if (pool->id != id) {
+            result.pool += pool->space.bytes() + slabs;
+            continue;
+        }
+        result.hard += slabs;
+        // Whole free pages can be joined with any others; what is free beside a live block in a page cannot.
+        for (const auto& [begin, extent] : pool->space.extents()) {
+            if (!timelines_.implied(timeline, extent.fence)) {
+                result.stream += extent.end - begin;
+                continue;
+            }
+            const Address first = table_.ceil(begin);
+            const Address last = table_.floor(extent.end);
+            const Bytes whole = last > first ? last - first : 0;
+            result.none += whole;
+            result.hard += extent.end - begin - whole;
+        }
+    }
+    return result;
+}
+
+}  // namespace movie

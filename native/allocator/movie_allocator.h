@@ -1,0 +1,190 @@
+// The MOVie allocator of one device: slabs for small requests, arenas that grow, and views that put free pages side by
+// side where no free range is long enough. ARCHITECTURE.md tells how the parts play together.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include <tsl/robin_map.h>
+
+#include "allocator/allocator.h"
+#include "allocator/config.h"
+#include "allocator/history.h"
+#include "allocator/pool.h"
+#include "memory/page_table.h"
+#include "memory/transaction.h"
+#include "ordering/timelines.h"
+
+namespace movie {
+
+class MovieAllocator final : public Allocator {
+  public:
+    // Throws std::invalid_argument if the configuration does not fit the device.
+    MovieAllocator(Driver& driver, const MovieConfig& config);
+    ~MovieAllocator() override;
+
+    Address malloc(const Request& request) override;
+    void free(Address address) override;
+    void record_stream(Address address, Stream stream) override;
+    void empty_cache() override;
+    Bytes reclaim(Bytes bytes) override;
+    void release_pool(PoolId pool) override;
+    void set_pool_lendable(PoolId pool, bool lendable) override;
+    void set_memory_cap(Bytes bytes) override;
+    [[nodiscard]] Statistics statistics() const override;
+    [[nodiscard]] Unusable unusable(Stream stream, PoolId pool) const override;
+    [[nodiscard]] ViewCounters views() const override;
+
+    // While any thread captures a graph: no event is queried, nothing is unmapped, memory is reused on its own stream only.
+    void begin_capture();
+    void end_capture();
+    // The range is exported, registered or captured: its pages stay where they are mapped from now on.
+    void pin(Address address);
+    // Asked, before a request fails, to give back memory of the card that others hold; returns how much came free.
+    // Called under the allocator's lock: it must not call the allocator.
+    void on_shortage(std::function<Bytes(Bytes)> reclaim);
+    [[nodiscard]] std::vector<HistoryEvent> history() const;
+
+  private:
+    // Where a request was placed.
+    struct Placement {
+        Address address = 0;
+        View* view = nullptr;
+        std::vector<Piece> pieces{};
+    };
+    // How far a search may go.
+    struct Reach {
+        bool wait = false;  // memory behind fences, after waiting on the device
+        bool lend = false;  // pages of lendable pools
+        bool ask = false;   // ask the driver what the card has left, however lately that was done
+    };
+    struct Site {  // who asks: fixed during a request
+        Pool& pool;
+        TimelineId timeline;
+        ArenaId arena;
+        Bytes bytes;  // rounded
+    };
+    // Free whole pages, side by side at home, with one likely wait.
+    struct PageRun {
+        Address begin = 0;
+        std::uint32_t pages = 0;
+        std::uint32_t wait = 0;
+        ArenaId arena = 0;
+        Pool* pool = nullptr;
+    };
+    // A page of which only the beginning or the end is free.
+    struct OddEnd {
+        Address begin = 0, end = 0;
+        ArenaId arena = 0;
+        bool head = false;  // the end of its page is free: it can only be the first piece of a view
+    };
+    struct FreePages {
+        std::vector<PageRun> runs;
+        std::vector<OddEnd> odd;
+        std::uint64_t pages = 0;
+    };
+
+    struct Growth {
+        Address begin = 0, end = 0;  // pages to add
+        Address at = 0;              // where the request goes
+        [[nodiscard]] Bytes size() const { return end - begin; }
+    };
+    struct Edit {
+        Views::iterator view;
+        std::vector<std::size_t> changed{};  // slots that need another page
+        Bytes cost = 0;
+    };
+
+    // --- movie_allocator.cpp: blocks, pools, statistics
+    Pool& pool_of(PoolId id);
+    ArenaId arena_for(Pool& pool, TimelineId timeline);
+    SlabFamily& family_for(Pool& pool, TimelineId timeline);
+    LiveBlock& book(LiveBlock block, PoolKind kind);
+    Fence fence_of(const LiveBlock& block);
+    void return_slab(Pool& pool, SlabFamily& family, Slab* slab);
+    void collect();
+    void settle();
+    [[nodiscard]] Unusable unusable_for(TimelineId timeline, PoolId id) const;
+
+    // --- serve.cpp: the steps of a request, each of which succeeds or changes nothing
+    std::optional<Placement> place_large(const Site& site, const Reach& reach);
+    std::optional<Placement> in_own_arena(const Site& site);
+    std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
+    std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
+    std::optional<Piece> own_page_for_slab(const Site& site);
+    std::optional<Piece> page_of_others_for_slab(const Site& site, const Reach& reach);
+    // Waits on the device for what touches [begin, end) and takes it. False: the wait failed, nothing was taken.
+    bool wait_and_take(const Site& site, Address begin, Address end, Pool& from);
+    bool wait_for(const Site& site, const Fence& fence);
+    [[nodiscard]] std::uint32_t likely_wait(TimelineId timeline, const Fence& fence) const;
+
+    // --- growth.cpp
+    bool has_room(Bytes bytes, bool ask);
+    [[nodiscard]] Growth plan_growth(const Site& site) const;
+    bool fill(Pool& pool, ArenaId arena, Address begin, Address end);
+    void count_reserved(std::int64_t bytes);
+    std::optional<Placement> grow_contiguous(const Site& site, bool ask);
+    std::optional<Placement> grow_within_budget(const Site& site);
+    bool grow_pages(const Site& site, std::uint64_t pages, bool ask);
+    std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);
+
+    // --- stitch.cpp
+    void add_free_pages(const Site& site, Pool& from, const Reach& reach, FreePages& free);
+    FreePages free_pages(const Site& site, const Reach& reach);
+    [[nodiscard]] const OddEnd* odd_end_for(const FreePages& free, Bytes bytes) const;
+    [[nodiscard]] std::uint64_t pages_missing(const Site& site, const Reach& reach);
+    std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t pages);
+    void exclude(FreePages& free, std::vector<Address> pages) const;
+    std::optional<Placement> ready_view(const Site& site, const Reach& reach);
+    std::optional<Placement> stitch(const Site& site, const Reach& reach);
+    std::optional<Placement> make_view(const Site& site, const Reach& reach);
+    std::optional<Edit> cheapest_edit(const Site& site, const Reach& reach);
+    std::optional<Placement> apply(const Site& site, const Reach& reach, const Edit& edit);
+    bool replace(Transaction& transaction, View& view, const std::vector<std::size_t>& slots,
+                 const std::vector<Address>& fresh);
+    std::optional<Placement> occupy(const Site& site, View& view, Bytes head);
+
+    // --- giving_back.cpp
+    bool host_passed(const Fence& fence, bool wait);
+    Bytes give_back(Bytes most, bool wait);
+    bool clear_views_of(Address begin, Address end, bool wait);
+    bool unmap_slots(View& view, std::size_t first, std::size_t behind);
+    bool evict(Pool& pool, Views::iterator view);
+    void drop_empty_views();
+    void drop_idle_views();
+    void keep_within_bounds();
+
+    // --- out_of_memory.cpp
+    std::optional<Placement> last_resorts(const Site& site, Bytes requested);
+    [[noreturn]] void raise(const Site& site, Bytes requested);
+    [[nodiscard]] std::string report(const Site& site, Bytes requested);
+
+    mutable std::mutex mutex_;
+    Driver& driver_;
+    MovieConfig config_;
+    Bytes page_;
+    Timelines timelines_;
+    Debris debris_;
+    PageTable table_;
+    std::vector<std::unique_ptr<Pool>> pools_;  // the default pool first
+    std::unordered_map<PoolId, Pool*> pool_by_id_;
+    tsl::robin_map<Address, LiveBlock*> blocks_;
+    std::deque<LiveBlock> store_;
+    std::vector<LiveBlock*> spare_;
+    Statistics statistics_;
+    ViewCounters view_counters_;
+    History history_;
+    std::function<Bytes(Bytes)> on_shortage_;
+    Bytes cap_ = 0;
+    Bytes reserved_ = 0;      // by our own count; reports use the device's
+    Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
+    std::uint64_t mapped_ = 0;   // pages mapped in views
+    std::size_t view_count_ = 0;
+    std::uint64_t operations_ = 0, asked_at_ = 0;
+    int capturing_ = 0;
+};
+
+}  // namespace movie

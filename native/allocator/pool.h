@@ -1,0 +1,48 @@
+// An isolated family of memory: the default one, or that of a CUDA graph or a MemPool. No page is shared between pools.
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "allocator/allocator.h"
+#include "allocator/slab.h"
+#include "memory/arena.h"
+#include "placement/free_space.h"
+#include "placement/view.h"
+
+namespace movie {
+
+class Pool {
+  public:
+    Pool(PoolId pool_id, Timelines& timelines) : id(pool_id), space(timelines) {}
+
+    PoolId id;
+    FreeSpace space;
+    std::vector<std::unique_ptr<Arena>> arenas;        // by ArenaId
+    std::unordered_map<TimelineId, ArenaId> arena_of;  // the arena into which a stream grows
+    std::unordered_map<TimelineId, std::unique_ptr<SlabFamily>> slabs;
+    std::vector<std::unique_ptr<SlabFamily>> inherited;  // slabs of pools released into this one: only freed from
+    Views views;
+    bool lendable = false;
+    std::uint64_t live = 0;  // blocks
+
+    // The stream whose order a family's blocks follow; all families, inherited ones too.
+    std::unordered_map<SlabFamily*, TimelineId> owners;
+};
+
+struct LiveBlock {
+    Address address = 0;
+    Bytes size = 0;       // rounded to 512
+    Bytes requested = 0;
+    TimelineId timeline = 0;
+    Pool* pool = nullptr;
+    Slab* slab = nullptr;           // of a small block
+    SlabFamily* family = nullptr;   // likewise
+    View* view = nullptr;           // in which it lies, if any
+    std::vector<Piece> pieces{};    // of a block outside slabs
+    std::vector<TimelineId> users{};  // other streams that work with it
+    [[nodiscard]] bool small() const { return size <= kMostSmall; }
+};
+
+}  // namespace movie

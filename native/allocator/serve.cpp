@@ -1,0 +1,144 @@
+// The steps of a request, from those that cost nothing to those that make streams wait. Each succeeds or changes nothing.
+#include <algorithm>
+
+#include "allocator/movie_allocator.h"
+
+namespace movie {
+
+std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site& site, const Reach& reach) {
+    if (auto placement = in_own_arena(site)) return placement;
+    if (capturing_ > 0) {
+        // A capture takes memory of its own stream, or new memory. What it gets stays where it is.
+        if (auto placement = grow_contiguous(site, reach.ask)) return placement;
+        return stitch(site, {});
+    }
+    if (auto placement = ready_view(site, {})) return placement;
+    const bool may_grow = config_.policy == Policy::automatic;
+    if (may_grow)
+        if (auto placement = grow_within_budget(site)) return placement;
+    if (auto placement = contiguous_anywhere(site, reach)) return placement;
+    if (auto placement = stitch(site, {.lend = reach.lend})) return placement;
+    if (reach.wait)
+        if (auto placement = stitch(site, reach)) return placement;
+    return grow_and_stitch(site, reach);
+}
+
+bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end, Pool& from) {
+    const Fence fence = from.space.fence_in(begin, end);
+    if (!timelines_.implied(site.timeline, fence)) {
+        if (capturing_ > 0 || timelines_.wait_on_device(site.timeline, fence) != Status::ok) return false;
+        from.space.refresh();
+    }
+    from.space.take(begin, end);
+    return true;
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site& site) {
+    const auto run = site.pool.space.clear(site.arena).best_fit(site.bytes);
+    if (!run) return std::nullopt;
+    site.pool.space.take(run->begin, run->begin + site.bytes);
+    return Placement{.address = run->begin,
+                     .pieces = {{run->begin, run->begin + site.bytes, site.arena, &site.pool}}};
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {
+    // The shortest wait, then the shortest range, then the lowest address.
+    struct Window {
+        Address begin = 0;
+        std::uint32_t wait = 0;
+        Bytes range = 0;
+        ArenaId arena = 0;
+    };
+    std::optional<Window> best;
+    const auto& extents = site.pool.space.extents();
+    const auto better = [&best](std::uint32_t wait, Bytes range) {
+        return !best || wait < best->wait || (wait == best->wait && range < best->range);
+    };
+    for (auto group = extents.begin(); group != extents.end();) {
+        // Extents that touch differ in their fences only.
+        auto behind = std::next(group);
+        Address end = group->second.end;
+        while (behind != extents.end() && behind->first == end) end = (behind++)->second.end;
+        const Bytes range = end - group->first;
+        const bool own = group->second.arena == site.arena;
+        if (range >= site.bytes && (own || config_.cross_stream)) {
+            for (auto first = group; first != behind && end - first->first >= site.bytes; ++first) {
+                std::uint32_t wait = 0;
+                Address at = first->first;
+                for (auto extent = first; at < first->first + site.bytes; ++extent) {
+                    wait = std::max(wait, likely_wait(site.timeline, extent->second.fence));
+                    at = extent->second.end;
+                }
+                if ((wait == 0 || reach.wait) && better(wait, range))
+                    best = {first->first, wait, range, group->second.arena};
+            }
+        }
+        group = behind;
+    }
+    if (!best || !wait_and_take(site, best->begin, best->begin + site.bytes, site.pool)) return std::nullopt;
+    return Placement{.address = best->begin,
+                     .pieces = {{best->begin, best->begin + site.bytes, best->arena, &site.pool}}};
+}
+
+std::uint32_t MovieAllocator::likely_wait(TimelineId timeline, const Fence& fence) const {
+    std::uint32_t wait = 0;
+    fence.for_each([&](Mark mark) {
+        if (!timelines_.implied(timeline, mark)) wait = std::max(wait, timelines_.likely_wait(mark));
+    });
+    return wait;
+}
+
+// --- small requests --------------------------------------------------------------------------------------------------
+
+std::optional<SlabFamily::Place> MovieAllocator::place_small(const Site& site, SlabFamily& family, const Reach& reach) {
+    const bool may_grow = config_.policy == Policy::automatic || capturing_ > 0;
+    std::optional<Piece> home = own_page_for_slab(site);
+    if (!home && may_grow && grow_pages(site, 1, reach.ask)) home = own_page_for_slab(site);
+    if (!home && capturing_ == 0) home = page_of_others_for_slab(site, reach);
+    if (home) {
+        family.add_slab(*home);
+        return family.allocate(static_cast<std::uint32_t>(site.bytes / kUnit));
+    }
+    // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its own
+    // before anything grows.
+    if (may_grow || site.pool.space.clear(site.arena).best_fit(site.bytes)) return std::nullopt;
+    if (!grow_pages(site, 1, reach.ask)) return std::nullopt;
+    home = own_page_for_slab(site);
+    if (!home) return std::nullopt;
+    family.add_slab(*home);
+    return family.allocate(static_cast<std::uint32_t>(site.bytes / kUnit));
+}
+
+std::optional<Piece> MovieAllocator::own_page_for_slab(const Site& site) {
+    // The shortest run that contains a page: it is of the least use to larger requests.
+    const RunIndex& clear = site.pool.space.clear(site.arena);
+    Address at = 0;
+    const auto fits = [&](const RunIndex::Run& run) {
+        at = round_up(run.begin, kSlabBytes);
+        return at + kSlabBytes <= run.end;
+    };
+    int tries = 16;  // runs shorter than two pages may or may not contain one; longer ones always do
+    const bool found = clear.by_size_from(kSlabBytes, [&](const RunIndex::Run& run) { return fits(run) || --tries == 0; });
+    if (!found) return std::nullopt;
+    if (tries == 0) {
+        const auto run = clear.best_fit(2 * kSlabBytes);
+        if (!run || !fits(*run)) return std::nullopt;
+    }
+    site.pool.space.take(at, at + kSlabBytes);
+    return Piece{at, at + kSlabBytes, site.arena, &site.pool};
+}
+
+std::optional<Piece> MovieAllocator::page_of_others_for_slab(const Site& site, const Reach& reach) {
+    const Site page{site.pool, site.timeline, site.arena, kSlabBytes};
+    const FreePages free = free_pages(page, reach);
+    const PageRun* best = nullptr;
+    for (const PageRun& run : free.runs)
+        if (best == nullptr || run.wait < best->wait || (run.wait == best->wait && run.pages < best->pages)) best = &run;
+    if (best == nullptr) return std::nullopt;
+    // A lender's page leaves it whole; of our own pages one slab's worth is enough.
+    const Bytes size = best->pool == &site.pool ? kSlabBytes : page_;
+    if (size > kSlabBytes || !wait_and_take(site, best->begin, best->begin + size, *best->pool)) return std::nullopt;
+    return Piece{best->begin, best->begin + size, best->arena, best->pool};
+}
+
+}  // namespace movie

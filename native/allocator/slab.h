@@ -1,0 +1,102 @@
+// Small requests: pages cut up in units of 512 bytes, best fit, in constant time.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "allocator/piece.h"
+#include "ordering/timelines.h"
+
+namespace movie {
+
+constexpr Bytes kUnit = 512;
+constexpr Bytes kSlabBytes = 2 * kMiB;
+constexpr Bytes kMostSmall = kMiB;  // requests up to this size come from slabs
+constexpr std::uint32_t kSlabUnits = kSlabBytes / kUnit;
+
+struct Slab {
+    Piece home;
+    std::uint32_t index = 0;
+    std::uint32_t used = 0;  // units in live or waiting blocks
+    // At the first and the last unit of each free run: the run's node. 0 everywhere else.
+    std::array<std::uint32_t, kSlabUnits> edge{};
+};
+
+// The slabs of one stream in one pool.
+class SlabFamily {
+  public:
+    struct Place {
+        Slab* slab = nullptr;
+        Address address = 0;
+    };
+
+    // The smallest free run that holds `units`; nothing if there is none.
+    std::optional<Place> allocate(std::uint32_t units);
+    void add_slab(const Piece& home);
+    // The block's units are free for the family's stream. True: the slab is empty now.
+    bool free(Slab* slab, Address address, std::uint32_t units);
+    // An empty slab leaves.
+    Piece remove(Slab* slab);
+
+    // The block is free, but other streams may still touch it: it waits aside.
+    void free_later(Slab* slab, Address address, std::uint32_t units, Fence fence) {
+        waiting_.push_back({slab, address, units, std::move(fence)});
+    }
+    // Frees what `ready` accepts of the blocks that wait; hands over the slabs that are empty then, and the bytes freed.
+    template <class Ready, class Emptied>
+    void settle(Ready ready, Emptied emptied) {
+        for (std::size_t i = 0; i < waiting_.size();) {
+            if (!ready(waiting_[i].fence)) {
+                ++i;
+                continue;
+            }
+            const Waiting block = std::move(waiting_[i]);
+            if (i + 1 < waiting_.size()) waiting_[i] = std::move(waiting_.back());
+            waiting_.pop_back();
+            emptied(block.slab, block.units * kUnit, free(block.slab, block.address, block.units));
+        }
+    }
+    [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
+    template <class Visit>
+    void for_each_waiting(Visit visit) const {
+        for (const Waiting& block : waiting_) visit(block.fence, block.units * kUnit);
+    }
+
+    template <class Visit>
+    void for_each_slab(Visit visit) {
+        for (const auto& slab : slabs_)
+            if (slab) visit(*slab);
+    }
+
+    [[nodiscard]] Bytes free_bytes() const { return free_units_ * kUnit; }
+    [[nodiscard]] Bytes slab_bytes() const { return live_slabs_ * kSlabBytes; }
+    [[nodiscard]] bool empty() const { return live_slabs_ == 0; }
+
+  private:
+    struct Run {  // a free run, in the list of its length
+        std::uint32_t slab = 0, unit = 0, length = 0, previous = 0, next = 0;
+    };
+    struct Waiting {
+        Slab* slab = nullptr;
+        Address address = 0;
+        std::uint32_t units = 0;
+        Fence fence;
+    };
+
+    void link(Slab& slab, std::uint32_t unit, std::uint32_t length);
+    Run unlink(std::uint32_t node);
+
+    std::vector<std::unique_ptr<Slab>> slabs_;  // by index; empty places are used again
+    std::vector<std::uint32_t> vacant_;
+    std::vector<Run> runs_ = std::vector<Run>(1);  // node 0 is none
+    std::vector<std::uint32_t> spare_;
+    std::array<std::uint32_t, kSlabUnits + 1> lists_{};                  // by length
+    std::array<std::uint64_t, (kSlabUnits + 1 + 63) / 64> lengths_{};    // which lists are not empty
+    std::vector<Waiting> waiting_;
+    std::uint64_t free_units_ = 0, live_slabs_ = 0;
+};
+
+}  // namespace movie

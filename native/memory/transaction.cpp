@@ -1,0 +1,65 @@
+#include "memory/transaction.h"
+
+namespace movie {
+
+Status take(Driver& driver, const UndoStep& step) {
+    switch (step.kind) {
+        case UndoStep::Kind::free_address: return driver.free_address(step.address, step.size);
+        case UndoStep::Kind::release: return driver.release(step.handle);
+        case UndoStep::Kind::unmap: return driver.unmap(step.address, step.size);
+        case UndoStep::Kind::map: {
+            const Status status = driver.map(step.address, step.size, step.handle);
+            return status == Status::ok ? driver.set_access(step.address, step.size) : status;
+        }
+    }
+    return Status::failed;
+}
+
+void Debris::clear(Driver& driver) {
+    std::vector<UndoStep> left;
+    for (const UndoStep& step : steps_)
+        // Once one step is refused those behind it may depend on it.
+        if (!left.empty() || take(driver, step) != Status::ok) left.push_back(step);
+    steps_.swap(left);
+}
+
+Outcome<Address> Transaction::reserve(Bytes size) {
+    const auto range = driver_.reserve(size);
+    if (range.ok()) undo_.push_back({.kind = UndoStep::Kind::free_address, .address = range.value, .size = size});
+    return range;
+}
+
+Outcome<Handle> Transaction::create(Bytes size) {
+    const auto handle = driver_.create(size);
+    if (handle.ok()) undo_.push_back({.kind = UndoStep::Kind::release, .size = size, .handle = handle.value});
+    return handle;
+}
+
+Status Transaction::map(Address address, Bytes size, Handle handle) {
+    const Status status = driver_.map(address, size, handle);
+    if (status == Status::ok)
+        undo_.push_back({.kind = UndoStep::Kind::unmap, .address = address, .size = size, .handle = handle});
+    return status;
+}
+
+Status Transaction::unmap(Address address, Bytes page, const std::vector<Handle>& handles) {
+    const Status status = driver_.unmap(address, page * handles.size());
+    if (status != Status::ok) return status;
+    for (std::size_t i = 0; i < handles.size(); ++i)
+        undo_.push_back(
+            {.kind = UndoStep::Kind::map, .address = address + i * page, .size = page, .handle = handles[i]});
+    return status;
+}
+
+Transaction::~Transaction() {
+    bool refused = false;  // a step that was not taken back blocks the older ones, which it depends on
+    for (auto step = undo_.rbegin(); step != undo_.rend(); ++step) {
+        const bool postpone = refused || (step->kind == UndoStep::Kind::unmap && !may_unmap_);
+        if (postpone || take(driver_, *step) != Status::ok) {
+            debris_.add(*step);
+            refused = true;
+        }
+    }
+}
+
+}  // namespace movie

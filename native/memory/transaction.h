@@ -1,0 +1,58 @@
+// Several driver calls that happen together or not at all.
+#pragma once
+
+#include <vector>
+
+#include "driver/driver.h"
+
+namespace movie {
+
+// How to take one step back.
+struct UndoStep {
+    enum class Kind : std::uint8_t { free_address, release, unmap, map } kind = Kind::unmap;
+    Address address = 0;
+    Bytes size = 0;
+    Handle handle = 0;
+};
+
+// Steps back that the driver refused (a fault within a fault) or that may not be taken now (a thread captures). Until they
+// succeed they hold addresses or memory, nothing else.
+class Debris {
+  public:
+    void add(const UndoStep& step) { steps_.push_back(step); }
+    // Tries again, in the order in which the steps have to be taken.
+    void clear(Driver& driver);
+    [[nodiscard]] bool empty() const { return steps_.empty(); }
+
+  private:
+    std::vector<UndoStep> steps_;
+};
+
+Status take(Driver& driver, const UndoStep& step);
+
+class Transaction {
+  public:
+    // `may_unmap` false: while a thread captures, steps back that unmap are left to the debris.
+    Transaction(Driver& driver, Debris& debris, bool may_unmap = true)
+        : driver_(driver), debris_(debris), may_unmap_(may_unmap) {}
+    Transaction(const Transaction&) = delete;
+    Transaction& operator=(const Transaction&) = delete;
+    ~Transaction();
+
+    Outcome<Address> reserve(Bytes size);
+    Outcome<Handle> create(Bytes size);
+    Status map(Address address, Bytes size, Handle handle);
+    Status set_access(Address address, Bytes size) { return driver_.set_access(address, size); }
+    // Unmaps the range in one call; it holds the mappings `handles`, each of size `page`, in order.
+    Status unmap(Address address, Bytes page, const std::vector<Handle>& handles);
+
+    void commit() { undo_.clear(); }
+
+  private:
+    Driver& driver_;
+    Debris& debris_;
+    bool may_unmap_;
+    std::vector<UndoStep> undo_;
+};
+
+}  // namespace movie

@@ -1,0 +1,126 @@
+#include "ordering/timelines.h"
+
+#include <algorithm>
+
+namespace movie {
+
+TimelineId Timelines::of(Stream stream) {
+    const auto [found, fresh] = ids_.try_emplace(stream, static_cast<TimelineId>(lines_.size()));
+    if (fresh) {
+        lines_.emplace_back();
+        lines_.back().stream = stream;
+    }
+    return found->second;
+}
+
+void Timelines::learn(Knowledge& knowledge, TimelineId id, Epoch epoch) {
+    if (knowledge.size() <= id) knowledge.resize(id + 1, 0);
+    knowledge[id] = std::max(knowledge[id], epoch);
+}
+
+const Timelines::Recorded* Timelines::covering(Mark mark) const {
+    const auto& events = lines_[mark.timeline].events;
+    const auto found = std::lower_bound(events.begin(), events.end(), mark.epoch,
+                                        [](const Recorded& recorded, Epoch epoch) { return recorded.epoch < epoch; });
+    return found == events.end() ? nullptr : &*found;
+}
+
+std::uint32_t Timelines::likely_wait(Mark mark) const {
+    if (passed(mark)) return 0;
+    const Line& line = lines_[mark.timeline];
+    const Recorded* recorded = covering(mark);
+    const double gone = recorded == nullptr ? 0.0 : static_cast<double>(ticks_ - recorded->at);
+    return static_cast<std::uint32_t>(std::max(1.0, line.usual_wait - gone));
+}
+
+Status Timelines::record(TimelineId id) {
+    Line& line = lines_[id];
+    const auto event = driver_.event_record(line.stream);
+    if (!event.ok()) return event.status;
+    if (line.events.empty()) outstanding_.push_back(id);
+    line.events.push_back({.epoch = line.open, .event = event.value, .at = ticks_, .known = line.known});
+    ++line.open;
+    return Status::ok;
+}
+
+Status Timelines::wait_on_device(TimelineId id, const Fence& fence) {
+    Status status = Status::ok;
+    fence.for_each([&](Mark mark) {
+        if (status != Status::ok || implied(id, mark)) return;
+        if (covering(mark) == nullptr) {
+            status = record(mark.timeline);
+            if (status != Status::ok) return;
+        }
+        const Recorded& recorded = *covering(mark);
+        status = driver_.stream_wait(lines_[id].stream, recorded.event);
+        if (status != Status::ok) return;
+        Knowledge& knowledge = lines_[id].known;
+        learn(knowledge, mark.timeline, recorded.epoch);
+        for (TimelineId other = 0; other < recorded.known.size(); ++other)
+            if (recorded.known[other] > 0) learn(knowledge, other, recorded.known[other]);
+    });
+    return status;
+}
+
+void Timelines::ask_for(const Fence& fence) {
+    fence.for_each([this](Mark mark) {
+        if (!capturing_ && !passed(mark) && covering(mark) == nullptr) (void)record(mark.timeline);
+    });
+}
+
+void Timelines::pass(Line& line, std::size_t events) {
+    for (; events > 0; --events) {
+        const Recorded& front = line.events.front();
+        line.passed = front.epoch;
+        // What the stream waited for before that event has passed too.
+        for (TimelineId other = 0; other < front.known.size(); ++other)
+            lines_[other].passed = std::max(lines_[other].passed, front.known[other]);
+        constexpr double kWeight = 1.0 / 16;
+        line.usual_wait += (static_cast<double>(ticks_ - front.at) - line.usual_wait) * kWeight;
+        driver_.event_destroy(front.event);
+        line.events.pop_front();
+    }
+}
+
+Status Timelines::wait_on_host(Mark mark) {
+    if (passed(mark)) return Status::ok;
+    if (covering(mark) == nullptr)
+        if (const Status status = record(mark.timeline); status != Status::ok) return status;
+    const Recorded* recorded = covering(mark);
+    if (const Status status = driver_.event_synchronize(recorded->event); status != Status::ok) return status;
+    Line& line = lines_[mark.timeline];
+    const Epoch epoch = recorded->epoch;
+    pass(line, static_cast<std::size_t>(std::count_if(line.events.begin(), line.events.end(),
+                                                      [epoch](const Recorded& each) { return each.epoch <= epoch; })));
+    if (line.events.empty()) std::erase(outstanding_, mark.timeline);
+    return Status::ok;
+}
+
+bool Timelines::collect() {
+    if (capturing_ || outstanding_.empty()) return false;
+    bool any = false;
+    std::erase_if(outstanding_, [&](TimelineId id) {
+        Line& line = lines_[id];
+        while (!line.events.empty() && driver_.event_query(line.events.front().event) == Status::ok) {
+            pass(line, 1);
+            any = true;
+        }
+        return line.events.empty();
+    });
+    return any;
+}
+
+std::optional<Mark> Timelines::oldest_outstanding() const {
+    std::optional<Mark> oldest;
+    std::uint64_t at = 0;
+    for (const TimelineId id : outstanding_) {
+        const Recorded& front = lines_[id].events.front();
+        if (!oldest || front.at < at) {
+            oldest = Mark{id, front.epoch};
+            at = front.at;
+        }
+    }
+    return oldest;
+}
+
+}  // namespace movie

@@ -1,0 +1,118 @@
+"""`movie replay`: what each allocator would have done with a recorded run."""
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from movie.errors import InputError
+from movie.sizes import parse_size
+
+OUT_OF_MEMORY = 3  # the exit code
+
+
+def replay(
+    traces: Annotated[
+        list[Path],
+        typer.Argument(metavar="TRACE...", help="Memory snapshots of PyTorch, cases, or Parquet traces."),
+    ],
+    allocator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allocator",
+            "-a",
+            metavar="NAME",
+            help="An allocator; options follow a colon (native:tie=segment). Repeatable. "
+            "[default: native, movie, movie-lean, bound]",
+        ),
+    ] = None,
+    memory: Annotated[
+        str,
+        typer.Option(metavar="SIZE", help="What the card has, such as 80GiB. [default: enough; a case has its own]"),
+    ] = "",
+    page: Annotated[str, typer.Option(metavar="SIZE", help="Page size of the allocators that have pages.")] = "",
+    costs: Annotated[
+        str, typer.Option(metavar="NAME", help="What driver calls cost: per-call or per-page.")
+    ] = "per-call",
+    lag: Annotated[str, typer.Option(metavar="N|never", help="Rows until work on the device is done.")] = "1000",
+    device: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only this device of the trace. [default: all]")
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=2**63 - 1,
+            help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag.",
+        ),
+    ] = 0,
+    validate: Annotated[
+        bool, typer.Option("--validate/--no-validate", help="Check every step with the independent validator.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    html: Annotated[str, typer.Option(metavar="FILE", help="Also write a page with charts.")] = "",
+) -> int:
+    """Replay recorded allocations under several allocators, and tell what each would have reserved.
+
+    Exits with 3 if an allocator ran out of memory.
+    """
+    # Imported here, so that `movie --help` and errors in the options do not wait for numpy and pyarrow.
+    from movie.allocators import default_allocators, parse_allocator, with_page_size  # noqa: PLC0415
+    from movie.commands.progress import watched  # noqa: PLC0415
+    from movie.evaluate.comparison import Conditions, compare  # noqa: PLC0415
+    from movie.files import write_text  # noqa: PLC0415
+    from movie.report.document import document  # noqa: PLC0415
+    from movie.report.html import page as html_page  # noqa: PLC0415
+    from movie.report.terminal import show  # noqa: PLC0415
+
+    specs = [parse_allocator(text) for text in allocator or ()] or default_allocators()
+    if page:
+        specs = with_page_size(specs, parse_size(page, what="--page"))
+    conditions = Conditions(
+        memory=_positive(parse_size(memory, what="--memory"), "--memory") if memory else None,
+        costs=costs,
+        lag=parse_lag(lag),
+        seed=seed,
+        validate=validate,
+        samples=1000 if html else 0,
+    )
+    comparisons = []
+    console = Console(highlight=False)
+    for path in traces:
+        with watched(path) as progress:
+            comparison = compare(path, specs, conditions, device=device, progress=progress)
+        comparisons.append(comparison)
+        for warning in comparison.warnings:
+            typer.echo(f"movie: warning: {path}: {warning}", err=True)
+        if not as_json:
+            if len(comparisons) > 1:
+                console.print()
+            show(comparison, console)
+    if as_json:
+        documents = [document(comparison) for comparison in comparisons]
+        print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2))
+    if html:
+        write_text(Path(html), html_page(comparisons))
+    return 0 if all(comparison.completed for comparison in comparisons) else OUT_OF_MEMORY
+
+
+def parse_lag(text: str) -> int | None:
+    """Rows until work is done, or None for `never`."""
+    if text.strip().lower() == "never":
+        return None
+    try:
+        lag = int(text)
+    except ValueError:
+        lag = -1
+    if not 0 <= lag < 2**40:
+        raise InputError(f"--lag {text!r} is neither a number of rows nor 'never'")
+    return lag
+
+
+def _positive(size: int, what: str) -> int:
+    if size == 0:
+        raise InputError(f"{what} is 0: give the size of a card, such as 80GiB")
+    return size

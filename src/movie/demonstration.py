@@ -1,0 +1,73 @@
+"""What `movie demo` shows: two recorded training runs that ship with the package, on ample and on tight cards."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from movie.allocators import AllocatorSpec
+from movie.evaluate.comparison import Comparison, Run
+from movie.report.terminal import driver_time
+from movie.sizes import format_size
+
+_FOLDER = Path(__file__).parent / "data"
+_OURS = "bound"
+
+# What the runs are, by file name.
+TITLES = {
+    "hf_opt1.3b_R_var": "OPT-1.3B, Hugging Face, recomputation, batches of varying length, one stream",
+    "fsdp2_opt6.7b_R_w8": "OPT-6.7B, FSDP2 on 8 GPUs, recomputation, batches of varying length, three streams",
+}
+
+
+def recordings() -> list[Path]:
+    """The files, in the order in which the demonstration shows them."""
+    return [_FOLDER / f"{name}.parquet" for name in TITLES]
+
+
+def allocators() -> list[AllocatorSpec]:
+    """PyTorch's own, and ours."""
+    return [AllocatorSpec("native"), AllocatorSpec(_OURS)]
+
+
+def tight_card(peak_requested: int) -> int:
+    """Bytes of a card that the run just fits: 1 % above what it asks for at its peak, and 64 MiB."""
+    return peak_requested * 101 // 100 + 64 * 2**20
+
+
+def seen(pairs: Sequence[tuple[Comparison, Comparison]]) -> list[str]:
+    """Two sentences on what the replays showed; `pairs`: of each recording the ample and the tight card."""
+    ample = [comparison for comparison, _ in pairs]
+    tight = [comparison for _, comparison in pairs]
+    asked = _and(format_size(comparison.facts.peak_requested) for comparison in ample)
+    first = (
+        f"On ample cards, for runs that ask for {asked}, PyTorch's own allocator holds {_held(ample, 'native')} "
+        f"and {_OURS} {_held(ample, _OURS)}."
+    )
+    cards = _and(format_size(comparison.memory or 0) for comparison in tight)
+    second = (
+        f"On cards of {cards}, PyTorch's own allocator {_ending(tight, 'native')}; {_OURS} {_ending(tight, _OURS)}."
+    )
+    return [first, second]
+
+
+def _run(comparison: Comparison, allocator: str) -> Run:
+    return next(run for device in comparison.devices for run in device.runs if run.allocator == allocator)
+
+
+def _held(comparisons: Sequence[Comparison], allocator: str) -> str:
+    return _and(format_size(_run(comparison, allocator).result.peak_reserved) for comparison in comparisons)
+
+
+def _ending(comparisons: Sequence[Comparison], allocator: str) -> str:
+    results = [_run(comparison, allocator).result for comparison in comparisons]
+    failed = sum(not result.completed for result in results)
+    if failed == len(results):
+        return f"runs out of memory in {'both' if failed == 2 else 'each'}"
+    work = _and(driver_time(result.driver_seconds_last_quarter) for result in results if result.completed)
+    settled = f"with {work} of modelled driver work in the last quarter of the run"
+    return (
+        f"completes all, {settled}" if not failed else f"completes {len(results) - failed} of {len(results)}, {settled}"
+    )
+
+
+def _and(texts: Iterable[str]) -> str:
+    return " and ".join(texts)

@@ -1,0 +1,70 @@
+"""The JSON document of `movie replay --json`: a contract, so fields are only ever added."""
+
+from typing import Any
+
+from movie.evaluate.comparison import Comparison, Run
+
+DRIVER_CALLS = (
+    "create",
+    "release",
+    "map",
+    "unmap",
+    "set_access",
+    "reserve",
+    "free",
+    "malloc",
+    "mfree",
+    "synchronize",
+    "event_record",
+    "stream_wait",
+)
+CAUSES = ("hard", "soft", "stream", "pool", "rounding")
+
+
+def document(comparison: Comparison) -> dict[str, Any]:
+    """One trace file under several allocators, as plain data for `json.dumps`.
+
+    Sizes are bytes, `memory` is null where the card was ample, `failed_at` is a row of the trace or null.
+    """
+    facts = comparison.facts
+    return {
+        "trace": {
+            "path": facts.path,
+            "events": facts.events,
+            "allocations": facts.allocations,
+            "streams": facts.streams,
+            "devices": facts.devices,
+            "peak_requested": facts.peak_requested,
+            "peak_allocated": facts.peak_allocated,
+            "start_live": facts.start_live,
+            "complete": facts.complete,
+        },
+        "costs": comparison.conditions.costs,
+        "memory": comparison.memory,
+        "results": [_result(run) for device in comparison.devices for run in device.runs],
+    }
+
+
+def _result(run: Run) -> dict[str, Any]:
+    return {
+        "allocator": run.allocator,
+        "device": run.device,
+        "completed": run.result.completed,
+        "failed_at": None if run.result.completed else run.result.failed_at,
+        "peak_reserved": run.result.peak_reserved,
+        "utilization": run.result.utilization,
+        "retries": run.result.retries,
+        "driver": {call: run.result.driver.get(call, 0) for call in DRIVER_CALLS},
+        "stalled_rows": run.result.stalled_rows,
+        "driver_seconds": run.result.driver_seconds,
+        "driver_seconds_last_quarter": run.result.driver_seconds_last_quarter,
+        "views": {
+            "created": run.result.views["created"],
+            "edited": run.result.views["edited"],
+            "reused": run.result.views["reused"],
+            "evicted": run.result.views["evicted"],
+            "last_quarter": run.result.views_last_quarter["created"] + run.result.views_last_quarter["edited"],
+        },
+        "unusable_at_peak": {cause: run.result.unusable_at_peak[cause] for cause in CAUSES},
+        "host_ns_per_event": run.result.host_ns_per_event,
+    }

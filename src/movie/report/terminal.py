@@ -1,0 +1,84 @@
+"""The comparison as a table that a person reads at a glance. It holds 80 columns; colours only on a terminal."""
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from movie.evaluate.comparison import Comparison, DeviceComparison, Run
+from movie.report.verdict import report, verdict
+from movie.sizes import format_size
+
+
+def show(comparison: Comparison, console: Console, title: str = "") -> None:
+    """Prints one trace under its allocators: title (else path), what is supposed, what it is, figures, verdicts."""
+    console.print(Text(title or comparison.facts.path, style="bold"), soft_wrap=True)
+    console.print(Text(assumptions(comparison), style="dim"))
+    for device in comparison.devices:
+        console.print()
+        console.print(_device(device, named=comparison.facts.devices > 1))
+
+
+def trace_line(device: DeviceComparison) -> str:
+    """What the trace is, in one line."""
+    facts = device.facts
+    start = f"starts with {format_size(facts.start_live)} alive" if facts.start_live else "starts empty"
+    streams = f"{facts.streams:,} stream{'' if facts.streams == 1 else 's'}"
+    return f"{facts.events:,} events, {facts.allocations:,} allocations, {streams}, {start}"
+
+
+def assumptions(comparison: Comparison) -> str:
+    """What the replay supposes about the card: capacity, cost table, lag."""
+    card = f"card of {format_size(comparison.memory)}" if comparison.memory is not None else "ample card"
+    return f"{card} · modelled costs: {comparison.conditions.costs} · {lag_text(comparison)}"
+
+
+def lag_text(comparison: Comparison) -> str:
+    """How long the device takes, as the replay supposes."""
+    if comparison.conditions.lag is None:
+        return "device work never completes"
+    return f"device lags {comparison.conditions.lag:,} rows"
+
+
+def driver_time(seconds: float) -> str:
+    """Modelled seconds with three figures that matter: `1.24 s`, `318 ms`, `0 ms`."""
+    return (
+        f"{seconds:,.2f} s"
+        if seconds >= 1
+        else f"{1000 * seconds:.3g} ms"
+        if seconds >= 0.001
+        else f"{1000 * seconds:.2g} ms"
+    )
+
+
+def _device(device: DeviceComparison, named: bool) -> RenderableType:
+    table = Table(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+    table.add_column("allocator", overflow="fold", min_width=9)
+    for heading in ("requested", "reserved", "used", "driver calls", "driver time", "waits"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for run in device.runs:
+        table.add_row(
+            Text(run.allocator),
+            format_size(run.result.peak_requested),
+            Text(format_size(run.result.peak_reserved), style="" if run.result.completed else "red"),
+            f"{run.result.utilization:.1%}",
+            f"{run.driver_calls:,}",
+            driver_time(run.result.driver_seconds),
+            f"{run.result.driver.get('stream_wait', 0):,}",
+        )
+    verdicts = Table.grid(padding=(0, 1))
+    for run in device.runs:
+        verdicts.add_row(Text(f"{run.allocator}:"), _verdict(run, device.native))
+    lines: list[RenderableType] = [
+        Text(trace_line(device) if not named else f"device {device.number}: {trace_line(device)}")
+    ]
+    if device.fidelity:
+        lines.append(Text(device.fidelity))
+    return Group(*lines, Text(), table, Text(), verdicts)
+
+
+def _verdict(run: Run, native: Run | None) -> Text:
+    if run.result.completed:
+        return Text(verdict(run, native))
+    text = Text(verdict(run, native), style="red")
+    why = report(run)
+    return text.append(f"\n{why}", style="dim") if why else text
