@@ -492,9 +492,7 @@ def test_statistics_have_the_keys_of_torch():
     sizes = ["allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes"]
     kinds = ("all", "large_pool", "small_pool")
     values = ("current", "peak", "allocated", "freed")
-    expected = {
-        f"{key}.{kind}.{value}" for key in counts + sizes for kind in kinds for value in values
-    }
+    expected = {f"{key}.{kind}.{value}" for key in counts + sizes for kind in kinds for value in values}
     expected |= {f"{key}.{value}" for key in ("oversize_allocations", "oversize_segments") for value in values}
     expected |= {"num_alloc_retries", "num_ooms", "max_split_size", "num_sync_all_streams"}
     expected |= {"num_device_alloc", "num_device_free"}

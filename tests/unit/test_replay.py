@@ -4,12 +4,12 @@ import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
+from trace_builder import TraceBuilder
 
 from movie import _core
 from movie.evaluate.columns import columns_of
 from movie.evaluate.replay import replay
 from movie.trace.model import Action
-from trace_builder import TraceBuilder
 
 MIB = 1 << 20
 

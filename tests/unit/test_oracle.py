@@ -41,8 +41,8 @@ class Recorder:
 
 
 @st.composite
-def recordings(draw, tie=st.sampled_from(TIE_RULES)):
-    recorder = Recorder(draw(tie))
+def recordings(draw):
+    recorder = Recorder(draw(st.sampled_from(TIE_RULES)))
     sizes = st.sampled_from([1, 512, 3000, MIB, MIB + 1, 3 * MIB, 5 * MIB, 9 * MIB, 12 * MIB, 33 * MIB])
     for _ in range(draw(st.integers(1, 60))):
         if draw(st.booleans()) or not recorder.addresses:
