@@ -489,14 +489,10 @@ def test_a_segment_that_the_driver_keeps_stays_cached():
 
 def test_statistics_have_the_keys_of_torch():
     counts = ["allocation", "segment", "active", "inactive_split"]
-    by_kind = [
-        *counts,
-        *(f"{which}_bytes" for which in ("allocated", "reserved", "active", "inactive_split", "requested")),
-    ]
+    sizes = ["allocated_bytes", "reserved_bytes", "active_bytes", "inactive_split_bytes", "requested_bytes"]
+    kinds = ("all", "large_pool", "small_pool")
     values = ("current", "peak", "allocated", "freed")
-    expected = {
-        f"{key}.{kind}.{value}" for key in by_kind for kind in ("all", "large_pool", "small_pool") for value in values
-    }
+    expected = {f"{key}.{kind}.{value}" for key in counts + sizes for kind in kinds for value in values}
     expected |= {f"{key}.{value}" for key in ("oversize_allocations", "oversize_segments") for value in values}
     expected |= {"num_alloc_retries", "num_ooms", "max_split_size", "num_sync_all_streams"}
     expected |= {"num_device_alloc", "num_device_free"}
@@ -558,6 +554,7 @@ def test_unusable_bytes_by_cause():
     native.allocator.record_stream(pending, 1)
     native.free(pending)
     assert native.allocator.unusable(0, 0) == {
+        "none": 0,
         "hard": 15 * MIB,  # 5 before the live block, 10 behind it
         "soft": 12 * MIB,
         "stream": (14 + 18) * MIB,
