@@ -215,6 +215,17 @@ class AllocatorMachine(RuleBasedStateMachine):
         for block in self.shadow.live[::stride]:
             self.drop(block)
 
+    @precondition(lambda self: self.shadow.live)
+    @rule(which=st.integers(0, 1 << 20), others=st.lists(STREAMS, min_size=1, max_size=3), rows=st.integers(0, 4))
+    def free_while_others_use_it(self, which: int, others: list[int], rows: int) -> None:
+        block = self.shadow.live[which % len(self.shadow.live)]
+        for stream in others:
+            self.device.work(stream)
+            self.allocator.record_stream(block.address, stream)
+        self.drop(block)
+        for _ in range(rows):
+            self.device.advance(block.stream)
+
     @rule(address=st.sampled_from([0, 512, 1 << 63]), stream=STREAMS)
     def stray_addresses(self, address: int, stream: int) -> None:
         self.allocator.record_stream(address, stream)
@@ -351,7 +362,7 @@ def machine_of(subject: Subject) -> type[AllocatorMachine]:
     return type(f"MachineOf_{subject.name}", (AllocatorMachine,), {"subject": subject})
 
 
-def run(subject: Subject, examples: int = 60, steps: int = 50, shrink: bool = True) -> None:
+def run(subject: Subject, examples: int = 80, steps: int = 60, shrink: bool = True) -> None:
     """Runs the machine, the same way each time; MOVIE_EXAMPLES=n runs n examples that differ each time.
 
     Raises what the machine found, with the steps that lead to it."""
