@@ -27,8 +27,8 @@ TIE_RULES = ("address", "segment")  # torch up to 2.11; torch 2.14
 class Fidelity:
     """How a recording differs from the choices of `native`. All counts; exact if all but the first two are 0.
 
-    `tie`: the rule of TIE_RULES that fits best. `ties`: the rules that fit equally well; where there never were two free
-    blocks of one size to choose from, both do.
+    `tie`: the rule of TIE_RULES that fits best. `ties`: the rules that fit equally well; where there never were two
+    free blocks of one size to choose from, both do.
     """
 
     tie: str
