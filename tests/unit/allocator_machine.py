@@ -81,7 +81,8 @@ def page_each(shadow: Shadow, size: int, pool: int) -> int | None:
 
 def empty_card(shadow: Shadow, size: int, pool: int) -> int | None:
     """A caching allocator that cuts segments: a block may hold back a segment of any size, so something is promised
-    only where nothing lives and no pool keeps memory. Segments: 2 MiB up to 1 MiB, 20 MiB below 10 MiB, else whole 2 MiB."""
+    only where nothing lives and no pool keeps memory. Segments: 2 MiB up to 1 MiB, 20 MiB below 10 MiB, else whole
+    2 MiB."""
     if shadow.live or shadow.idle_pools - {pool}:
         return None
     if size <= MIB:
