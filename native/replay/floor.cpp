@@ -39,7 +39,6 @@ Floor floor_of(const TraceView& trace) {
                 const Block& block = blocks[static_cast<std::size_t>(trace.id[row])];
                 requested.remove(block.bytes, block.pool);
                 allocated.remove(round_up(block.bytes, 512), block.pool);
-                block.bytes = 0;
                 break;
             }
             case Action::release_pool:
