@@ -40,6 +40,13 @@ void bind_device(nb::module_& m) {
         .def_prop_ro("mappings", [](const ModelDevice& self) { return self.book().mappings().size(); })
         .def_prop_ro("handles", [](const ModelDevice& self) { return self.book().handles(); })
         .def_prop_ro("reservations", [](const ModelDevice& self) { return self.book().reservations(); })
+        .def_prop_ro("plain_allocations", &ModelDevice::plain_allocations)
+        .def("mapping", [](const ModelDevice& self, Address address) -> nb::object {
+                 const auto found = self.book().mappings().find(address);
+                 if (found == self.book().mappings().end()) return nb::none();
+                 return nb::make_tuple(found->second.size, found->second.handle, found->second.accessible);
+             }, nb::arg("address"), "(size, handle, accessible) of the mapping that begins at the address, or None.")
+        .def("script_addresses", &ModelDevice::script_addresses, nb::arg("addresses"), "malloc() returns these first, in order.")
         .def_prop_ro("now", [](ModelDevice& self) { return self.clock().now(); })
         .def("advance", [](ModelDevice& self, Stream stream) { self.clock().advance(stream); }, nb::arg("stream") = 0, "A row passes, with work on the stream.")
         .def("work", [](ModelDevice& self, Stream stream) { self.clock().work(stream); }, nb::arg("stream"))
@@ -48,6 +55,7 @@ void bind_device(nb::module_& m) {
         .def("inject", [](ModelDevice& self, std::string_view call, std::uint64_t k, bool memory) {
                  self.inject(call_named(call), k, memory ? Status::out_of_memory : Status::failed);
              }, nb::arg("call"), nb::arg("k") = 1, nb::arg("memory") = false, "The k-th next call of this kind fails.")
+        .def("heal", &ModelDevice::heal, "Pending faults are forgotten.")
         .def("external_take", [](ModelDevice& self, Bytes size) { return self.external_take(size) == Status::ok; }, nb::arg("size"))
         .def("external_give", &ModelDevice::external_give, nb::arg("size"))
         .def("begin_capture", &ModelDevice::begin_capture, nb::arg("stream"))

@@ -8,6 +8,8 @@
 #include <tuple>
 
 #include "api/bindings.h"
+#include "api/columns.h"
+#include "replay/replay.h"
 #include "replay/validator/testing/broken_allocators.h"
 #include "replay/validator/testing/scripted_allocator.h"
 #include "replay/validator/watch.h"
@@ -71,6 +73,17 @@ void bind_testing(nb::module_& m) {
                                   nb::cast(script));
         },
         nb::arg("watch"), "(allocator, script): an allocator whose answers a test gives, under a Watch.");
+
+    testing.def(
+        "replay_reference",
+        [](const TraceColumns& trace, const ModelOptions& device, const std::string& flaw, bool validate) {
+            ReplayOptions options;
+            options.device = device;
+            options.validate = validate;
+            return replay(trace.view, [&](Driver& driver) { return testing::make_broken(driver, flaw); }, options);
+        },
+        nb::arg("trace"), nb::arg("device") = ModelOptions{}, nb::arg("flaw") = "", nb::arg("validate") = true,
+        "As movie._core.replay, with the reference allocator or one with a flaw.");
 }
 
 }  // namespace movie

@@ -9,7 +9,7 @@ from movie.report.terminal import driver_time
 from movie.sizes import format_size
 
 _FOLDER = Path(__file__).parent / "data"
-_OURS = "bound"
+_OURS = "movie"
 
 # What the runs are, by file name.
 TITLES = {

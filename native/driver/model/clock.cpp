@@ -11,6 +11,7 @@ void DeviceClock::finish_all() {
         timeline.blocked_until = 0;
         timeline.last_due = 0;
         timeline.last_work = now_;
+        timeline.idle = true;
     }
 }
 
@@ -20,8 +21,8 @@ Event DeviceClock::record(Stream stream) {
     if (timeline.planned >= 0) {
         due = timeline.planned;
     } else if (lag_ != kNeverCompletes) {
-        std::int64_t lag = lag_;
-        if (seed_ != 0) lag = std::uniform_int_distribution<std::int64_t>(0, 2 * lag_)(random_);
+        std::int64_t lag = timeline.idle ? 0 : lag_;
+        if (seed_ != 0 && !timeline.idle) lag = std::uniform_int_distribution<std::int64_t>(0, 2 * lag_)(random_);
         due = std::max({(timeline.last_work < 0 ? now_ : timeline.last_work) + lag, timeline.blocked_until,
                         timeline.last_due});
         timeline.last_due = due;

@@ -24,7 +24,11 @@ class DeviceClock {
         work(stream);
     }
     // Work is queued on `stream` in the current row.
-    void work(Stream stream) { timelines_[stream].last_work = now_; }
+    void work(Stream stream) {
+        Timeline& timeline = timelines_[stream];
+        timeline.last_work = now_;
+        timeline.idle = false;
+    }
     // Events recorded on `stream` from now on complete at this row, whatever the lag.
     void plan(Stream stream, std::int64_t row) { timelines_[stream].planned = row; }
     // All work of all streams is done.
@@ -53,6 +57,7 @@ class DeviceClock {
         std::int64_t blocked_until = 0;  // an event of another stream that later work waits for
         std::int64_t last_due = 0;
         Event finished = 0;  // events up to this one are complete
+        bool idle = false;   // all its work is done, and none came since
     };
     struct Recorded {
         Stream stream = 0;

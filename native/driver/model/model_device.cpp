@@ -55,7 +55,7 @@ Status ModelDevice::free_address(Address address, Bytes size) {
 Outcome<Handle> ModelDevice::create(Bytes size) {
     book_.check_size("create", size);
     if (const Status fate = admit(Call::create); fate != Status::ok) return {fate, 0};
-    if (used() + size > options_.capacity) return {Status::out_of_memory, 0};
+    if (size > memory_info().free) return {Status::out_of_memory, 0};
     ledger_.hold(size);
     return {Status::ok, book_.create(size)};
 }
@@ -94,7 +94,7 @@ Status ModelDevice::set_access(Address address, Bytes size) {
 Outcome<Address> ModelDevice::malloc(Bytes size) {
     if (size == 0) throw RuleViolation("malloc(size=0)");
     if (const Status fate = admit(Call::malloc); fate != Status::ok) return {fate, 0};
-    if (used() + size > options_.capacity) return {Status::out_of_memory, 0};
+    if (size > memory_info().free) return {Status::out_of_memory, 0};
     Address address = 0;
     if (!script_.empty()) {
         address = script_.back();
@@ -166,7 +166,7 @@ Status ModelDevice::synchronize() {
 }
 
 Status ModelDevice::external_take(Bytes size) {
-    if (used() + size > options_.capacity) return Status::out_of_memory;
+    if (size > memory_info().free) return Status::out_of_memory;
     external_ += size;
     return Status::ok;
 }

@@ -56,6 +56,10 @@ class ModelDevice final : public Driver {
     void end_capture(Stream stream) { capturing_.erase(stream); }
     // The k-th call (1 = the next) of this kind ends with `status`; several faults may be pending.
     void inject(Call call, std::uint64_t k, Status status);
+    // Pending faults are forgotten.
+    void heal() {
+        for (auto& faults : faults_) faults.clear();
+    }
     // The driver is being torn down: every later call answers shutting_down.
     void shut_down() { shutting_down_ = true; }
     // malloc() returns these, in order, before it makes up addresses of its own.

@@ -7,7 +7,7 @@
 
 #include "driver/types.h"
 
-namespace movie {
+namespace movie::validation {
 
 inline std::string hex(std::uint64_t value) {
     char text[24];
@@ -22,4 +22,4 @@ inline std::string range_text(Address address, Bytes size) {
     return text;
 }
 
-}  // namespace movie
+}  // namespace movie::validation

@@ -4,7 +4,7 @@
 #include <iterator>
 #include <utility>
 
-namespace movie {
+namespace movie::validation {
 
 UsesTable::Id UsesTable::add(Uses uses) {
     if (uses.empty()) return 0;
@@ -150,4 +150,4 @@ void MemoryBook::give(Physical& physical, Bytes begin, UsesTable::Id uses) {
     uses_.hold(uses);
 }
 
-}  // namespace movie
+}  // namespace movie::validation

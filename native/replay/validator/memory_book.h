@@ -9,7 +9,7 @@
 #include "driver/types.h"
 #include "replay/validator/order.h"
 
-namespace movie {
+namespace movie::validation {
 
 // Sets of uses that many pieces of memory share: a freed block of a thousand pages has one.
 class UsesTable {
@@ -105,4 +105,4 @@ class MemoryBook {
     Bytes held_ = 0;
 };
 
-}  // namespace movie
+}  // namespace movie::validation

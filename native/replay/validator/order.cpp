@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace movie {
+namespace movie::validation {
 
 void add_use(Uses& uses, Use use) {
     for (Use& known : uses) {
@@ -52,4 +52,4 @@ std::string Order::describe(const Use& use) const {
     return "stream " + std::to_string(stream(use.stream)) + " at position " + std::to_string(use.position);
 }
 
-}  // namespace movie
+}  // namespace movie::validation

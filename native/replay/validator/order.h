@@ -8,7 +8,7 @@
 
 #include "driver/types.h"
 
-namespace movie {
+namespace movie::validation {
 
 // Work of a stream up to a position in it.
 struct Use {
@@ -62,4 +62,4 @@ class Order {
     Clock host_;
 };
 
-}  // namespace movie
+}  // namespace movie::validation

@@ -7,6 +7,8 @@
 
 namespace movie {
 
+using namespace validation;
+
 namespace {
 
 constexpr Bytes kRounding = 512;  // what every block is a multiple of

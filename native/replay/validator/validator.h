@@ -41,7 +41,7 @@ class Validator {
     void freed_plain(Address address);
     void before_record(Stream stream);
     void before_waiting(const char* call);  // a query, or a wait of the host
-    Order& order() { return order_; }
+    validation::Order& order() { return order_; }
     void shutting_down() { shutting_down_ = true; }
 
     // --- the allocator's side ----------------------------------------------------------------------------------------
@@ -97,11 +97,11 @@ class Validator {
     template <class F>
     void for_each_part(Address address, Bytes size, F&& f);
     // Takes [begin, end) of the handle for a new block, if that is legal.
-    void claim(Physical& physical, Bytes begin, Bytes end, Address address, const Block& block);
-    void check_pool(Physical& physical, Address address, const Block& block);
+    void claim(validation::Physical& physical, Bytes begin, Bytes end, Address address, const Block& block);
+    void check_pool(validation::Physical& physical, Address address, const Block& block);
     // A use in the set that later work of the stream is not ordered behind.
-    [[nodiscard]] const Use* unordered(const Uses& uses, std::uint32_t stream) const;
-    [[nodiscard]] const Use* unseen(const Uses& uses) const;
+    [[nodiscard]] const validation::Use* unordered(const validation::Uses& uses, std::uint32_t stream) const;
+    [[nodiscard]] const validation::Use* unseen(const validation::Uses& uses) const;
     void check_bytes(const char* call);
     void check_statistics(const Allocator& allocator);
     void check_unusable(const Allocator& allocator);
@@ -110,8 +110,8 @@ class Validator {
     const Driver& device_;
     std::uint64_t every_;
     std::uint64_t calls_ = 0;
-    MemoryBook book_;
-    Order order_;
+    validation::MemoryBook book_;
+    validation::Order order_;
     std::unordered_map<Address, Block> blocks_;
     std::unordered_map<PoolId, Pool> pools_;
     std::unordered_set<Stream> capturing_;

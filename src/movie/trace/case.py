@@ -149,10 +149,11 @@ class _Reader:
             raise self._error(f"'{lines[0][:60]}' is not '{_MAGIC} {_VERSION}', the version that MOVie reads")
         header: dict[str, str] = {}
         key = ""
-        for self._line, line in enumerate(lines[1:], start=2):
+        self._line = 1
+        for line in lines[1:]:
             if not line.startswith("#"):
-                self._line -= 1
                 break
+            self._line += 1
             if line.startswith("#   ") and key:
                 header[key] += f" {line[4:]}"
             elif match := re.fullmatch(r"# ([^:]+): ?(.*)", line):

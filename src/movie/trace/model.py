@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Any
 
@@ -198,6 +198,26 @@ def block_table(trace: Trace) -> dict[str, NDArray[Any]]:
         name: np.concatenate([getattr(trace.start, name), getattr(trace, name)[allocs]])
         for name in ("bytes", "stream", "pool", "address")
     }
+
+
+def with_block_values(trace: Trace) -> Trace:
+    """The trace with the bytes, stream, pool and address of free rows taken from their blocks.
+
+    Raises ValueError for a free row of no block.
+    """
+    frees = (trace.action == Action.FREE_REQUESTED) | (trace.action == Action.FREE_COMPLETED)
+    if not frees.any():
+        return trace
+    ids = np.where(frees, trace.id, 0)
+    _fail("id", (ids < 0) | (ids >= trace.ids), "no such block")
+    table = block_table(trace)
+
+    def of_block(name: str) -> Any:
+        return np.where(frees, table[name][ids], getattr(trace, name))
+
+    return replace(
+        trace, bytes=of_block("bytes"), stream=of_block("stream"), pool=of_block("pool"), address=of_block("address")
+    )
 
 
 def _fail(column: str, rows: NDArray[Any], what: str) -> None:

@@ -20,13 +20,6 @@ void insist(Call&& call) {
 
 }  // namespace
 
-ReferenceAllocator::~ReferenceAllocator() {
-    for (auto& [address, span] : live_) idle_.push_back(std::move(span));
-    idle_.splice(idle_.end(), deferred_);
-    (void)driver_.synchronize();
-    for (Span& span : idle_) (void)give_back(span);
-}
-
 bool ReferenceAllocator::may_serve(const Span& span, const Request& request) const {
     if (size_of(span) != mapped_size(request.bytes) || span.pinned) return false;
     if (span.pool == request.pool) return true;
@@ -44,6 +37,7 @@ bool ReferenceAllocator::record_fence(Span& span) {
     streams.insert(span.stream);
     for (const Stream stream : streams) {
         const auto event = driver_.event_record(stream);
+        if (event.status == Status::shutting_down) return true;
         if (!event.ok()) {
             for (const auto& entry : span.fence) driver_.event_destroy(entry.second);
             span.fence.clear();

@@ -18,9 +18,6 @@ namespace movie::testing {
 class ReferenceAllocator : public Allocator {
   public:
     explicit ReferenceAllocator(Driver& driver) : driver_(driver) {}
-    ~ReferenceAllocator() override;
-    ReferenceAllocator(const ReferenceAllocator&) = delete;
-    ReferenceAllocator& operator=(const ReferenceAllocator&) = delete;
 
     Address malloc(const Request& request) override;
     void free(Address address) override;

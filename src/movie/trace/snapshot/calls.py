@@ -33,15 +33,19 @@ def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any]
         return begins.astype(np.int64)
     change = np.where(acquire, events.bytes, np.where(release, -events.bytes, 0))
     held = rewound.reserved + np.append(0, np.cumsum(change))  # before each event, and at the end
-    most = held.max()
+    most = int(held.max())
     collects = settings.get("garbage_collection_threshold") not in (None, 0, 0.0)
     calls_found = [
-        begin for begin in begins.tolist() if not _is_retry(events, release, acquire, begin, held, most, collects)
+        begin
+        for begin in begins.tolist()
+        if not _is_retry(events, release=release, acquire=acquire, begin=begin, held=held, most=most, collects=collects)
     ]
     return np.array(calls_found, dtype=np.int64)
 
 
-def _is_retry(events: Events, release: Bool, acquire: Bool, begin: int, held: Int64, most: int, collects: bool) -> bool:
+def _is_retry(
+    events: Events, *, release: Bool, acquire: Bool, begin: int, held: Int64, most: int, collects: bool
+) -> bool:
     end = begin
     while end < len(events) and release[end]:
         end += 1
@@ -53,7 +57,7 @@ def _is_retry(events: Events, release: Bool, acquire: Bool, begin: int, held: In
     while end < len(events) and acquire[end]:
         wanted += int(events.bytes[end])
         end += 1
-    return wanted > 0 and (collects or int(held[begin]) + wanted > int(most))
+    return wanted > 0 and (collects or int(held[begin]) + wanted > most)
 
 
 def _recorded_call(place: Place) -> tuple[int, int]:

@@ -95,4 +95,5 @@ def describe(value: Any) -> str:
     if type(value) in (int, float, bool):
         # Converting a number of thousands of digits to text is slow, and Python may refuse to.
         return repr(value) if type(value) is not int or abs(value) < 2**128 else "an integer of more than 128 bits"
-    return {str: "a string", dict: "a dict", list: "a list", tuple: "a tuple"}.get(type(value), type(value).__name__)
+    names = {"str": "a string", "dict": "a dict", "list": "a list", "tuple": "a tuple"}
+    return names.get(type(value).__name__, type(value).__name__)

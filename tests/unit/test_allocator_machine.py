@@ -1,0 +1,61 @@
+"""Every allocator of the catalogue against the state machine, and the machine against allocators with planted flaws."""
+
+from __future__ import annotations
+
+import pytest
+from allocator_machine import MIB, Demand, Subject, empty_card, page_each, run, whole_pages
+
+from movie import _core
+
+# What each allocator promises; one that is not named here is promised nothing, but obeys everything else.
+PROMISES: dict[str, Demand] = {
+    "native": empty_card,
+    "movie": whole_pages(2 * MIB),
+    "movie-lean": whole_pages(2 * MIB),
+}
+VARIANTS: list[tuple[str, dict[str, str]]] = [
+    *((entry.name, {}) for entry in _core.catalogue()),
+    ("native", {"tie": "segment", "max_split_size": str(32 * MIB)}),
+]
+
+
+def catalogue_subject(name: str, options: dict[str, str]) -> Subject:
+    return Subject(name, lambda watch: watch.make(name, options), PROMISES.get(name, lambda shadow, size, pool: None))
+
+
+def reference(flaw: str = "") -> Subject:
+    return Subject("reference", lambda watch: _core.testing.watch_reference(watch, flaw)[0], page_each)
+
+
+@pytest.mark.parametrize(("name", "options"), VARIANTS, ids=lambda value: value if isinstance(value, str) else None)
+def test_an_allocator_of_the_catalogue(name: str, options: dict[str, str]) -> None:
+    run(catalogue_subject(name, options))
+
+
+def test_the_reference_allocator() -> None:
+    run(reference())
+
+
+# Flaws that show without a capture and without pinned memory, which an Allocator is not told of.
+VISIBLE = [
+    (name, invariant)
+    for name, invariant, _ in _core.testing.flaws()
+    if name not in ("waits-while-capturing", "releases-pinned", "takes-stray-frees")
+]
+
+
+@pytest.mark.parametrize(("flaw", "number"), VISIBLE)
+def test_the_machine_finds_a_flaw(flaw: str, number: int) -> None:
+    with pytest.raises(_core.ValidationError, match="invariant"):
+        run(reference(flaw), examples=300, shrink=False)
+
+
+def test_the_machine_finds_a_stray_free() -> None:
+    with pytest.raises(_core.ValidationError, match="no live block begins there"):
+        run(reference("takes-stray-frees"), examples=300, shrink=False)
+
+
+def test_the_machine_finds_a_needless_out_of_memory() -> None:
+    wishful = Subject("reference", reference().make, lambda shadow, size, pool: shadow.requested + size)
+    with pytest.raises(AssertionError, match="suffice"):
+        run(wishful, examples=300, shrink=False)
