@@ -1,6 +1,6 @@
 """How fast replays are, and what they say: the recordings that ship, under every allocator of the catalogue.
 
-    python benchmarks/bench_replay.py [TRACE...]
+python benchmarks/bench_replay.py [TRACE...]
 """
 
 import sys
@@ -30,7 +30,7 @@ def main() -> int:
             for allocator in known_allocators():
                 plain, watched = (replay(trace, allocator, validate=on, columns=columns) for on in (False, True))
                 table.add_row(
-                    path.name.partition(".")[0],
+                    path.name.removesuffix(".gz").removesuffix(path.suffix),
                     allocator,
                     f"{len(trace):,}",
                     format_size(plain.peak_reserved),

@@ -66,8 +66,8 @@ class Loop {
         double seconds_before = 0;
         ViewCounters views_before;
 
-        const auto begin = std::chrono::steady_clock::now();
         bool going = allocate_start();
+        const auto begin = std::chrono::steady_clock::now();
         if (floor.row < 0) result_.seconds_to_first_peak = ledger_.seconds;
         for (std::size_t row = 0; row < rows && going; ++row) {
             if (row == last_quarter) {

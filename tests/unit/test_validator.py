@@ -426,6 +426,15 @@ def test_8_pages_leave_only_pools_that_give_them(hand: ByHand, owner: int, permi
         hand.malloc(view, PAGE, pool=2)
 
 
+def test_8_blocks_that_outlive_their_pool_are_like_any_other(hand: ByHand) -> None:
+    view = hand.view(hand.page())
+    hand.malloc(view, MIB, pool=1)
+    hand.allocator.release_pool(1)
+    hand.malloc(view + MIB, MIB // 2, pool=2)  # what is free in the pool may serve others, now
+    with Caught(8):
+        hand.malloc(view + MIB + MIB // 2, MIB // 2, pool=0)  # but by now the page is the other pool's
+
+
 def test_8_a_lent_page_carries_no_open_work_of_its_pool(hand: ByHand) -> None:
     view = hand.view(hand.page())
     hand.free(hand.malloc(view, MIB, stream=1, pool=1))
@@ -677,7 +686,7 @@ def test_a_driver_that_shuts_down_ends_the_watch() -> None:
     allocator.free(block)
     allocator.empty_cache()
     with pytest.raises(_core.OutOfMemory):
-        allocator.malloc(MIB)
+        allocator.malloc(64 * MIB)
 
 
 def test_native_passes_on_several_streams() -> None:
@@ -698,16 +707,20 @@ def test_native_passes_on_several_streams() -> None:
 def two_streams_in_turn() -> _core.TraceColumns:
     """Eight blocks, each on the other stream than the one before it, none alive together."""
     ids = np.repeat(np.arange(8, dtype=np.int64), 3)
+    none = np.zeros(0, np.int64)
     return _core.TraceColumns(
-        np.tile(np.array([0, 1, 2], np.uint8), 8),  # alloc, free_requested, free_completed
-        ids,
-        np.full(24, 5 * MIB, np.int64),
-        ids % 2,
-        np.zeros(24, np.int64),
-        np.zeros(24, np.uint64),
-        *[np.zeros(0, np.int64)] * 3,
-        8,
-        True,
+        action=np.tile(np.array([0, 1, 2], np.uint8), 8),  # alloc, free_requested, free_completed
+        id=ids,
+        bytes=np.full(24, 5 * MIB, np.int64),
+        stream=ids % 2,
+        pool=np.zeros(24, np.int64),
+        address=np.zeros(24, np.uint64),
+        start_bytes=none,
+        start_stream=none,
+        start_pool=none,
+        start_pending=np.zeros(0, np.bool_),
+        ids=8,
+        completions_recorded=True,
     )
 
 

@@ -143,15 +143,16 @@ void Validator::check_pool(Physical& physical, Address address, const Block& blo
     }
     const std::string what = "memory of pool " + std::to_string(physical.pool) + " (" +
                              piece_of(physical, 0, physical.size) + ") goes to " + describe(address, block);
-    if (physical.live > 0) fail(8, what + ", while blocks of its pool live in it");
     const Pool& giver = pools_[physical.pool];
-    // The default pool has no owner that could object.
-    if (physical.pool != 0 && !giver.released && !giver.lendable)
-        fail(8, what + ", but that pool is neither released nor lendable");
-    if (!giver.released)
+    // A released pool is nobody's: what still lives in it is like any other block.
+    if (!giver.released) {
+        if (physical.live > 0) fail(8, what + ", while blocks of its pool live in it");
+        // The default pool has no owner that could object.
+        if (physical.pool != 0 && !giver.lendable) fail(8, what + ", but that pool is neither released nor lendable");
         for (const Physical::Piece& piece : physical.pieces)
             if (const Use* use = unordered(book_.uses()[piece.uses], block.stream))
                 fail(8, what + ", while work of its pool may still use it: " + order_.describe(*use));
+    }
     physical.pool = block.pool;
 }
 
@@ -317,7 +318,8 @@ void Validator::check_statistics(const Allocator& allocator) {
 
 void Validator::check_unusable(const Allocator& allocator) {
     const Unusable unusable = allocator.unusable(0, 0);
-    const Bytes sum = unusable.none + unusable.hard + unusable.soft + unusable.stream + unusable.pool + unusable.rounding;
+    const Bytes sum =
+        unusable.none + unusable.hard + unusable.soft + unusable.stream + unusable.pool + unusable.rounding;
     if (sum + live_requested_ != book_.held())
         fail(5, "what is unusable (" + std::to_string(sum) + " bytes) and what is in use (" +
                     std::to_string(live_requested_) + ") do not add up to what is reserved (" +

@@ -121,6 +121,16 @@ class ModelDevice(Driver):
     @property
     def reservations(self) -> int: ...
     @property
+    def plain_allocations(self) -> int: ...
+    def mapping(self, address: int) -> object:
+        """
+        (size, handle, accessible) of the mapping that begins at the address, or None.
+        """
+
+    def script_addresses(self, addresses: Sequence[int]) -> None:
+        """malloc() returns these first, in order."""
+
+    @property
     def now(self) -> int: ...
     def advance(self, stream: int = 0) -> None:
         """A row passes, with work on the stream."""
@@ -132,6 +142,9 @@ class ModelDevice(Driver):
 
     def inject(self, call: str, k: int = 1, memory: bool = False) -> None:
         """The k-th next call of this kind fails."""
+
+    def heal(self) -> None:
+        """Pending faults are forgotten."""
 
     def external_take(self, size: int) -> bool: ...
     def external_give(self, size: int) -> None: ...
@@ -430,3 +443,16 @@ def scan_json(data: bytes, depth: int = 64, items: int = 2147483648, bytes_per_c
     """
     Whether the brackets of a JSON text pair up, and its depth and size are bounded.
     """
+
+def combine(
+    parts: Sequence[tuple[int, int, int]], need: int, combiner: str = "dynamic"
+) -> list[tuple[int, int]] | None:
+    """
+    Which parts (pages, wait, breaks) hold `need` pages: (index, pages) pairs, the last one perhaps cut; None if all together are too few.
+    """
+
+def choice_cost(parts: Sequence[tuple[int, int, int]], choice: Sequence[tuple[int, int]]) -> tuple[int, int, int, int]:
+    """(longest wait, pieces, pages left of the cut extent, views broken)."""
+
+def time_combine(parts: Sequence[tuple[int, int, int]], need: int, combiner: str = "dynamic") -> float:
+    """Microseconds that combine() takes."""

@@ -1,5 +1,7 @@
 """Allocators for tests of tests."""
 
+import movie._core
+
 def flaws() -> list[tuple[str, int, str]]:
     """
     (name, number of the invariant that it breaks, what it does) of each broken allocator.
@@ -21,4 +23,11 @@ class Script:
 def watch_script(watch: object) -> tuple:
     """
     (allocator, script): an allocator whose answers a test gives, under a Watch.
+    """
+
+def replay_reference(
+    trace: movie._core.TraceColumns, device: movie._core.ModelOptions = ..., flaw: str = "", validate: bool = True
+) -> movie._core.ReplayResult:
+    """
+    As movie._core.replay, with the reference allocator or one with a flaw.
     """

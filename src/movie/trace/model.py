@@ -173,6 +173,7 @@ class Trace:
         _check_table(self.segments, SEGMENT_COLUMNS, "segments.")
         _check_values(self)
         _check_lives(self)
+        _check_total(self)
         return self
 
 
@@ -308,6 +309,14 @@ def _check_lives(trace: Trace) -> None:
         wrong = getattr(trace, name)[frees] != table[name][ids[frees]]
         if wrong.any():
             raise ValueError(f"{name}[{int(frees[np.argmax(wrong)])}]: differs from the block's allocation")
+
+
+def _check_total(trace: Trace) -> None:
+    """Whatever is summed up over a trace fits in 64 bits."""
+    grows = np.isin(trace.action, (Action.ALLOC, Action.EXTERNAL, Action.SEGMENT_ALLOC, Action.SEGMENT_MAP))
+    sums = [trace.bytes[grows], trace.start.bytes, trace.segments.size]
+    if sum(float(sizes.sum(dtype=np.float64)) for sizes in sums) > LARGEST:
+        raise ValueError("bytes: the sizes add up to more than 2**62")
 
 
 def same(a: Trace, b: Trace) -> bool:

@@ -43,6 +43,11 @@ def read_trace(path: str | Path, device: int | None = None, limits: Limits | Non
     source = read_source(path, limits or Limits(), recognised)
     with no_garbage_collection():
         traces = recognised(source.data[:HEAD]).read(source)
+        for trace in traces:
+            try:
+                trace.check()
+            except ValueError as error:
+                raise TraceError(path, "", f"is not a consistent trace: {error}") from None
     if device is None:
         return traces
     chosen = [trace for trace in traces if trace.device == device]

@@ -37,7 +37,7 @@ _VERSION = 1
 _START, _SEGMENT, _ROW = 0, 1, 2
 _PENDING = 1
 _SMALL, _EXPANDABLE = 1, 2
-_MOST_ROWS = 1 << 28
+_ROW_BYTES = 64  # of memory, for the columns below
 _SCHEMA = pa.schema(
     [
         pa.field("section", pa.uint8(), nullable=False),
@@ -154,7 +154,7 @@ def _read(source: Source) -> list[Trace]:
             format="movie Parquet",
             **facts,
         )
-        return [with_block_values(trace).check()]
+        return [with_block_values(trace)]
     except ValueError as error:
         raise source.error("", f"is not a consistent trace: {error}") from None
 
@@ -166,9 +166,9 @@ def _load(source: Source) -> tuple[pa.Table, dict[str, Any]]:
         facts = _facts(source, (file.schema_arrow.metadata or {}).get(_KEY))
         if file.schema_arrow.remove_metadata() != _SCHEMA:
             raise source.error("schema", "has other columns or types than a trace of version 1")
-        sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-        if metadata.num_rows > _MOST_ROWS or sum(map(abs, sizes)) > source.limits.size:
-            raise source.error("", f"holds more than {_MOST_ROWS} rows or {source.limits.size} bytes, unpacked")
+        size, limits = metadata.num_rows * _ROW_BYTES, source.limits
+        if size > limits.size or size > max(limits.free_growth, limits.growth * len(source.data)):
+            raise source.error("Parquet", f"has {metadata.num_rows} rows, too many for a file of this size")
         table = file.read(use_threads=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, RuntimeError, MemoryError) as error:

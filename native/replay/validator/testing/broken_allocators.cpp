@@ -43,6 +43,7 @@ struct UnmapsLiveBlocks final : ReferenceAllocator {
     using ReferenceAllocator::ReferenceAllocator;
     void empty_cache() override {
         for (auto& [address, span] : live_) (void)give_back(span);
+        ReferenceAllocator::empty_cache();
     }
 };
 

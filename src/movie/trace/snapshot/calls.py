@@ -24,7 +24,7 @@ def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any]
     (garbage_collection_threshold) gives back segments before it asks for more, too.
     """
     if recorded is not None:
-        calls = [_recorded_call(recorded.item(index)) for index in range(len(recorded.list()))]
+        calls = [_recorded_call(recorded.item(index)) for index in range(len(recorded.as_list()))]
         return _undivided(events, _find_calls(events, calls))
     release = np.isin(events.action, _RELEASES)
     acquire = np.isin(events.action, _ACQUIRES)
@@ -85,12 +85,12 @@ def phase_marks(events: Events, annotations: Place | None, device: int) -> tuple
     Of the `external_annotations` (record_function) those of stage START on this device, ascending by time.
     """
     starts: list[tuple[int, str]] = []
-    for index in range(len(annotations.list()) if annotations is not None else 0):
+    for index in range(len(annotations.as_list()) if annotations is not None else 0):
         assert annotations is not None
         place = annotations.item(index)
         owner = place.optional("device")
-        if place.field("stage").text() == "START" and (owner is None or owner.integer(-1, LARGEST) in (device, -1)):
-            starts.append((place.field("time_us").integer(0, LARGEST), place.field("name").text()))
+        if place.field("stage").as_text() == "START" and (owner is None or owner.integer(-1, LARGEST) in (device, -1)):
+            starts.append((place.field("time_us").integer(0, LARGEST), place.field("name").as_text()))
     if not events.time_us.any():
         starts = []
     starts.sort(key=lambda start: start[0])

@@ -53,7 +53,7 @@ def read_events(place: Place, pools: PoolNumbers, warnings: list[str]) -> Events
     Events of unknown kinds are left out, with a warning. Raises TraceError, with the place, for a missing or wrong
     value.
     """
-    events = place.list()
+    events = place.as_list()
     total = len(events)
     parts: list[Events] = []
     unknown: dict[str, int] = {}
@@ -108,7 +108,7 @@ class _Chunk:
             raise
         if any(type(name) is not str for name in names):
             for index in range(len(names)):
-                self._at(index).field("action").text()
+                self._at(index).field("action").as_text()
         codes = [_CODES.get(name) for name in names]
         if None in codes:
             for index, code in enumerate(codes):

@@ -67,10 +67,10 @@ def find_lives(
     _check_order(sorted_events, events, place)
     action, rows, before = sorted_events.action, sorted_events.rows, sorted_events.before
 
-    requests_recorded = bool((action == Action.FREE_REQUESTED).any())
-    no_request = (action == Action.FREE_COMPLETED) & (
-        (before == Action.ALLOC) | ((before == _NOTHING) & np.bool_(not requests_recorded))
-    )
+    no_request = (action == Action.FREE_COMPLETED) & (before == Action.ALLOC)
+    if no_request.any() and not (action == Action.FREE_REQUESTED).any():
+        # Requests were not recorded at all: blocks from before were not waiting for their completion either.
+        no_request |= (action == Action.FREE_COMPLETED) & (before == _NOTHING)
 
     # A block whose first event frees it was there before, if there was memory at its address.
     position = np.arange(len(rows))

@@ -11,7 +11,7 @@ from movie.trace.snapshot.calls import empty_cache_calls, phase_marks
 from movie.trace.snapshot.events import UNKNOWN_POOL, Events, read_events
 from movie.trace.snapshot.lives import Lives, find_lives
 from movie.trace.snapshot.rewind import Rewound, rewind_segments
-from movie.trace.snapshot.state import DeviceState, PoolNumbers, Segment, read_state
+from movie.trace.snapshot.state import MOST_DEVICES, DeviceState, PoolNumbers, Segment, read_state
 from movie.trace.snapshot.values import Place, describe
 
 _MOST_SETTINGS = 256
@@ -36,8 +36,10 @@ def read_snapshot(snapshot: Any, path: str, form: str) -> list[Trace]:
     pools = PoolNumbers()
     states = read_state(top.field("segments"), pools)
     lists = top.field("device_traces")
+    if len(lists.as_list()) > MOST_DEVICES:
+        raise lists.error(f"has more than {MOST_DEVICES} lists of events")
     settings = _plain_settings(top.optional("allocator_settings"))
-    used = sorted({*states, *(index for index, events in enumerate(lists.list()) if events != [])})
+    used = sorted({*states, *(index for index, events in enumerate(lists.as_list()) if events != [])})
     if not used:
         raise TraceError(path, "", "holds no events and no segments: nothing was recorded")
     if len({id(events) for events in lists.value}) < len(lists.value):
@@ -52,7 +54,7 @@ def read_snapshot(snapshot: Any, path: str, form: str) -> list[Trace]:
             _device_trace(device, top=top, place=place, state=state, pools=pools, settings=settings, warnings=warnings)
         )
     # Pools are numbered over the whole file, so the names are complete only now.
-    return [replace(trace, pools=pools.names, path=path, format=form, devices=len(used)).check() for trace in traces]
+    return [replace(trace, pools=pools.names, path=path, format=form, devices=len(used)) for trace in traces]
 
 
 def _plain_settings(place: Place | None) -> dict[str, Any]:
@@ -65,7 +67,7 @@ def _plain_settings(place: Place | None) -> dict[str, Any]:
         return type(value) in scalars and (type(value) is not int or abs(value) <= LARGEST)
 
     settings: dict[str, Any] = {}
-    for key, value in list(place.dict().items())[:_MOST_SETTINGS]:
+    for key, value in list(place.as_dict().items())[:_MOST_SETTINGS]:
         if scalar(value):
             settings[key] = value
         elif type(value) is dict and len(value) <= _MOST_SETTINGS:
@@ -83,7 +85,7 @@ def _device_trace(
     settings: dict[str, Any],
     warnings: list[str],
 ) -> Trace:
-    if len(place.list()) == 1:
+    if len(place.as_list()) == 1:
         warnings.append(f"{place.where} holds one lone event: history was not recorded, only the segments are used")
         place = Place(place.path, place.where, [])
     events = read_events(place, pools, warnings)

@@ -25,22 +25,22 @@ class Place:
     def is_not(self, wanted: str) -> TraceError:
         return self.error(f"is {describe(self.value)}, not {wanted}")
 
-    def dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         if type(self.value) is not dict:
             raise self.is_not("a dict")
         return self.value
 
-    def list(self) -> list[Any]:
+    def as_list(self) -> list[Any]:
         if type(self.value) is not list:
             raise self.is_not("a list")
         return self.value
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         if type(self.value) is not str:
             raise self.is_not("a string")
         return self.value
 
-    def flag(self) -> bool:
+    def as_flag(self) -> bool:
         if type(self.value) is not bool:
             raise self.is_not("true or false")
         return self.value
@@ -84,7 +84,7 @@ class Place:
 
     def optional(self, name: str) -> "Place | None":
         """The value under a key, or None if the key is not there or holds None."""
-        value = self.dict().get(name)
+        value = self.as_dict().get(name)
         return None if value is None else Place(self.path, f"{self.where}.{name}" if self.where else name, value)
 
 
