@@ -55,6 +55,7 @@ clean: ## remove what was built, and the virtual environment
 # Stamps: a step is done again only when what it depends on has changed.
 $(VENV)/.tools:
 	$(PYTHON) -m venv $(VENV)
+	$(PIP) --upgrade pip  # those that old Pythons bring cannot pass settings to a build
 	$(PIP) $(BUILD_TOOLS)
 	@touch $@
 

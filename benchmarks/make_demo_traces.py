@@ -10,7 +10,8 @@ import sys
 from pathlib import Path
 
 from movie.demonstration import recordings
-from movie.trace import read_trace, write_parquet
+from movie.trace import read_trace
+from movie.trace.parquet import write_parquet
 
 _LARGEST = 10**6  # bytes of a file that ships with the package
 

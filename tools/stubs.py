@@ -1,6 +1,6 @@
 """Writes the type stubs of the native module, or checks that they are what would be written.
 
-    python tools/stubs.py [--check]
+python tools/stubs.py [--check]
 """
 
 import difflib

@@ -82,6 +82,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         count_reserved(-static_cast<std::int64_t>(given));
         asked_at_ = 0;  // the card has room again: ask
     }
+    count_debris();
     drop_empty_views();
     for (const auto& arena : pool.arenas) arena->trim();
     settle();

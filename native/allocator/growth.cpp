@@ -48,6 +48,7 @@ bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end)
     const Status status = pool.arenas[arena]->fill(begin, end, capturing_ == 0);
     if (status != Status::ok) {
         if (status == Status::out_of_memory) room_ = 0;
+        count_debris();
         return false;
     }
     const Bytes size = end - begin;
@@ -71,6 +72,18 @@ void MovieAllocator::count_reserved(std::int64_t bytes) {
         statistics_.num_device_free += -pages;
         reserved_ -= static_cast<Bytes>(-bytes);
     }
+}
+
+void MovieAllocator::count_debris() {
+    const Bytes held = debris_.held();
+    if (held != debris_held_) count_reserved(static_cast<std::int64_t>(held) - static_cast<std::int64_t>(debris_held_));
+    debris_held_ = held;
+}
+
+void MovieAllocator::clear_debris() {
+    if (capturing_ > 0 || debris_.empty()) return;
+    debris_.clear(driver_);
+    count_debris();
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_contiguous(const Site& site, bool ask) {

@@ -28,6 +28,15 @@ MovieAllocator::MovieAllocator(Driver& driver, const MovieConfig& config)
 // The driver takes everything back when the process ends; a model device is dropped as a whole.
 MovieAllocator::~MovieAllocator() = default;
 
+const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
+    if (last_.pool == nullptr || last_.stream != request.stream || last_.id != request.pool) {
+        Pool& pool = pool_of(request.pool);
+        const TimelineId timeline = timelines_.of(request.stream);
+        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline)};
+    }
+    return last_;
+}
+
 Pool& MovieAllocator::pool_of(PoolId id) {
     Pool*& pool = pool_by_id_[id];
     if (pool == nullptr) {
@@ -85,16 +94,15 @@ Address MovieAllocator::malloc(const Request& request) {
     ++operations_;
     timelines_.tick();
     collect();
-    if (capturing_ == 0 && !debris_.empty()) debris_.clear(driver_);
-    Pool& pool = pool_of(request.pool);
-    const TimelineId timeline = timelines_.of(request.stream);
+    clear_debris();
+    const Asker& asker = asker_for(request);
     const Bytes requested = std::max<Bytes>(request.bytes, 1);
-    const Site site{pool, timeline, arena_for(pool, timeline), round_up(std::min(requested, kMostBytes), kUnit)};
+    const Site site{*asker.pool, asker.timeline, asker.arena, round_up(std::min(requested, kMostBytes), kUnit)};
     if (requested > kMostBytes) raise(site, requested);
 
-    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = timeline, .pool = &pool};
+    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = site.timeline, .pool = &site.pool};
     if (site.bytes <= kMostSmall) {
-        SlabFamily& family = family_for(pool, timeline);
+        SlabFamily& family = *asker.family;
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
         auto place = family.allocate(units);
         if (!place) place = place_small(site, family, {.wait = config_.cross_stream});
@@ -218,6 +226,7 @@ void MovieAllocator::release_pool(PoolId id) {
     const std::lock_guard lock(mutex_);
     const auto found = pool_by_id_.find(id);
     if (id == 0 || found == pool_by_id_.end()) return;
+    last_ = {};
     Pool& old = *found->second;
     Pool& heir = *pools_.front();
     // The arenas go on as further arenas of the default pool: nothing is unmapped, nothing moves.
@@ -306,6 +315,7 @@ Unusable MovieAllocator::unusable(Stream stream, PoolId id) const {
 
 Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
     Unusable result;
+    result.soft = debris_held_;
     result.rounding = static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current -
                                          statistics_.requested_bytes[PoolKind::all].current);
     for (const auto& pool : pools_) {

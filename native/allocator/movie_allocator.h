@@ -20,6 +20,14 @@
 
 namespace movie {
 
+// Addresses are multiples of 512: spreads them over all bits.
+struct AddressHash {
+    std::size_t operator()(Address address) const {
+        const std::uint64_t mixed = address * 0x9e3779b97f4a7c15;
+        return static_cast<std::size_t>(mixed ^ (mixed >> 32));
+    }
+};
+
 class MovieAllocator final : public Allocator {
   public:
     // Throws std::invalid_argument if the configuration does not fit the device.
@@ -80,11 +88,19 @@ class MovieAllocator final : public Allocator {
         Address begin = 0, end = 0;
         ArenaId arena = 0;
         bool head = false;  // the end of its page is free: it can only be the first piece of a view
+        [[nodiscard]] Bytes size() const { return end - begin; }
     };
     struct FreePages {
         std::vector<PageRun> runs;
         std::vector<OddEnd> odd;
         std::uint64_t pages = 0;
+    };
+    // What a new view would consist of: whole pages, between the free end of one page and the free beginning of another.
+    struct Recipe {
+        std::uint64_t pages = 0;
+        const OddEnd* head = nullptr;
+        const OddEnd* tail = nullptr;
+        Bytes head_bytes = 0;  // used of the head
     };
 
     struct Growth {
@@ -98,7 +114,18 @@ class MovieAllocator final : public Allocator {
         Bytes cost = 0;
     };
 
+    // Who asked last: most requests come from the same stream and pool as the one before.
+    struct Asker {
+        Stream stream = 0;
+        PoolId id = 0;
+        Pool* pool = nullptr;  // null: nobody yet
+        TimelineId timeline = 0;
+        ArenaId arena = 0;
+        SlabFamily* family = nullptr;
+    };
+
     // --- movie_allocator.cpp: blocks, pools, statistics
+    const Asker& asker_for(const Request& request);
     Pool& pool_of(PoolId id);
     ArenaId arena_for(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
@@ -126,6 +153,9 @@ class MovieAllocator final : public Allocator {
     [[nodiscard]] Growth plan_growth(const Site& site) const;
     bool fill(Pool& pool, ArenaId arena, Address begin, Address end);
     void count_reserved(std::int64_t bytes);
+    // Memory that the driver refused to take back is still reserved, and of no use.
+    void count_debris();
+    void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
     bool grow_pages(const Site& site, std::uint64_t pages, bool ask);
@@ -134,7 +164,7 @@ class MovieAllocator final : public Allocator {
     // --- stitch.cpp
     void add_free_pages(const Site& site, Pool& from, const Reach& reach, FreePages& free);
     FreePages free_pages(const Site& site, const Reach& reach);
-    [[nodiscard]] const OddEnd* odd_end_for(const FreePages& free, Bytes bytes) const;
+    [[nodiscard]] Recipe recipe_for(const FreePages& free, Bytes bytes) const;
     [[nodiscard]] std::uint64_t pages_missing(const Site& site, const Reach& reach);
     std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t pages);
     void exclude(FreePages& free, std::vector<Address> pages) const;
@@ -171,15 +201,17 @@ class MovieAllocator final : public Allocator {
     PageTable table_;
     std::vector<std::unique_ptr<Pool>> pools_;  // the default pool first
     std::unordered_map<PoolId, Pool*> pool_by_id_;
-    tsl::robin_map<Address, LiveBlock*> blocks_;
+    tsl::robin_map<Address, LiveBlock*, AddressHash> blocks_;
     std::deque<LiveBlock> store_;
     std::vector<LiveBlock*> spare_;
+    Asker last_;
     Statistics statistics_;
     ViewCounters view_counters_;
     History history_;
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;      // by our own count; reports use the device's
+    Bytes debris_held_ = 0;  // of which in the debris
     Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;   // pages mapped in views
     std::size_t view_count_ = 0;

@@ -81,20 +81,50 @@ MovieAllocator::FreePages MovieAllocator::free_pages(const Site& site, const Rea
     return free;
 }
 
-const MovieAllocator::OddEnd* MovieAllocator::odd_end_for(const FreePages& free, Bytes bytes) const {
-    const OddEnd* best = nullptr;
-    if (bytes == 0) return best;
-    for (const OddEnd& odd : free.odd) {
-        const Bytes size = odd.end - odd.begin;
-        if (size >= bytes && (best == nullptr || size < best->end - best->begin)) best = &odd;
-    }
-    return best;
+MovieAllocator::Recipe MovieAllocator::recipe_for(const FreePages& free, Bytes bytes) const {
+    const Bytes rest = bytes % page_;
+    const std::uint64_t whole = bytes / page_;
+    // The smallest odd end, or pair of odd ends, that holds what is asked for.
+    const auto with_odd_ends = [&](Bytes wanted, std::uint64_t pages) -> std::optional<Recipe> {
+        std::vector<const OddEnd*> heads;
+        std::vector<const OddEnd*> tails;
+        const OddEnd* single = nullptr;
+        for (const OddEnd& odd : free.odd) {
+            (odd.head ? heads : tails).push_back(&odd);
+            if (odd.size() >= wanted && (single == nullptr || odd.size() < single->size())) single = &odd;
+        }
+        if (single != nullptr && single->head) return Recipe{pages, single, nullptr, wanted};
+        if (single != nullptr) return Recipe{pages, nullptr, single, 0};
+        const auto by_size = [](const OddEnd* a, const OddEnd* b) { return a->size() < b->size(); };
+        std::sort(heads.begin(), heads.end(), by_size);
+        std::sort(tails.begin(), tails.end(), by_size);
+        std::optional<Recipe> best;
+        Bytes least = 0;
+        auto tail = tails.rbegin();
+        for (const OddEnd* head : heads) {
+            while (tail != tails.rend() && std::next(tail) != tails.rend() &&
+                   head->size() + (*std::next(tail))->size() >= wanted)
+                ++tail;
+            if (tail == tails.rend()) break;
+            const Bytes sum = head->size() + (*tail)->size();
+            if (sum < wanted || (best && sum >= least)) continue;
+            best = Recipe{pages, head, *tail, head->size()};
+            least = sum;
+        }
+        return best;
+    };
+    Recipe recipe{.pages = whole + (rest != 0 ? 1 : 0)};
+    if (rest != 0)
+        if (const auto odd = with_odd_ends(rest, whole)) recipe = *odd;
+    // Where whole pages are short, more of the request may lie in odd ends.
+    if (recipe.pages > free.pages && whole > 0)
+        if (const auto odd = with_odd_ends(rest + page_, whole - 1)) recipe = *odd;
+    return recipe;
 }
 
 std::uint64_t MovieAllocator::pages_missing(const Site& site, const Reach& reach) {
     const FreePages free = free_pages(site, reach);
-    const Bytes odd = site.bytes % page_;
-    const std::uint64_t need = site.bytes / page_ + (odd != 0 && odd_end_for(free, odd) == nullptr ? 1 : 0);
+    const std::uint64_t need = recipe_for(free, site.bytes).pages;
     return need - std::min(need, free.pages);
 }
 
@@ -306,7 +336,7 @@ void MovieAllocator::exclude(FreePages& free, std::vector<Address> pages) const 
 // --- making a view ---------------------------------------------------------------------------------------------------
 
 std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site, const Reach& reach) {
-    if (site.bytes < page_ && !reach.lend) return std::nullopt;
+    if (site.bytes <= kMostSmall && !reach.lend) return std::nullopt;  // not worth a view
     if (!config_.keep_views) drop_idle_views();
     if (const auto edit = cheapest_edit(site, reach))
         if (auto placement = apply(site, reach, *edit)) return placement;
@@ -315,12 +345,10 @@ std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site
 
 std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& site, const Reach& reach) {
     const FreePages free = free_pages(site, reach);
-    const Bytes rest = site.bytes % page_;
-    const OddEnd* odd = odd_end_for(free, rest);
-    const std::uint64_t whole = site.bytes / page_ + (rest != 0 && odd == nullptr ? 1 : 0);
-    const auto chosen = choose(free, whole);
+    const Recipe recipe = recipe_for(free, site.bytes);
+    const auto chosen = choose(free, recipe.pages);
     if (!chosen) return std::nullopt;
-    if (chosen->size() == 1 && odd == nullptr) {  // one range of whole pages needs no view
+    if (chosen->size() == 1 && recipe.head == nullptr && recipe.tail == nullptr) {  // one range of whole pages needs no view
         const PageRun& run = chosen->front();
         const Bytes size = run.pool == &site.pool ? site.bytes : run.pages * page_;
         if (!wait_and_take(site, run.begin, run.begin + size, *run.pool)) return std::nullopt;
@@ -328,13 +356,13 @@ std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& s
     }
 
     View view;
-    if (odd != nullptr && odd->head) {
-        view.head = page_ - rest;
-        view.pages.push_back(table_.floor(odd->begin));
+    if (recipe.head != nullptr) {
+        view.head = page_ - recipe.head_bytes;
+        view.pages.push_back(table_.floor(recipe.head->begin));
     }
     for (const PageRun& run : *chosen)
         for (std::uint32_t i = 0; i < run.pages; ++i) view.pages.push_back(run.begin + i * page_);
-    if (odd != nullptr && !odd->head) view.pages.push_back(odd->begin);
+    if (recipe.tail != nullptr) view.pages.push_back(recipe.tail->begin);
     // Twice the addresses: requests that grow step by step extend the same view.
     view.reserved = 2 * view.pages.size() * page_;
 

@@ -5,6 +5,7 @@
 
 NB_MODULE(_core, m) {
     m.doc() = "The native core of MOVie: devices, allocators and the replay loop.";
+    m.attr("__version__") = MOVIE_VERSION;
     movie::bind_driver(m);
     movie::bind_device(m);
     movie::bind_allocator(m);

@@ -48,6 +48,7 @@ nb::dict to_dict(const Statistics& statistics) {
 
 nb::dict to_dict(const Unusable& unusable) {
     nb::dict dict;
+    dict["none"] = unusable.none;
     dict["hard"] = unusable.hard;
     dict["soft"] = unusable.soft;
     dict["stream"] = unusable.stream;

@@ -23,6 +23,13 @@ void Debris::clear(Driver& driver) {
     steps_.swap(left);
 }
 
+Bytes Debris::held() const {
+    Bytes held = 0;
+    for (const UndoStep& step : steps_)
+        if (step.kind == UndoStep::Kind::release) held += step.size;
+    return held;
+}
+
 Outcome<Address> Transaction::reserve(Bytes size) {
     const auto range = driver_.reserve(size);
     if (range.ok()) undo_.push_back({.kind = UndoStep::Kind::free_address, .address = range.value, .size = size});

@@ -23,6 +23,8 @@ class Debris {
     // Tries again, in the order in which the steps have to be taken.
     void clear(Driver& driver);
     [[nodiscard]] bool empty() const { return steps_.empty(); }
+    // Bytes of physical memory that wait to be released.
+    [[nodiscard]] Bytes held() const;
 
   private:
     std::vector<UndoStep> steps_;

@@ -58,8 +58,10 @@ std::vector<Taken> best_fit_decreasing(std::span<const Part> parts, const Indice
 // least `need`: a bounded knapsack over distinct sizes in which every total knows its fewest (pieces, breaks).
 class Knapsack {
   public:
-    Knapsack(std::span<const Part> parts, const Indices& usable, std::uint32_t need, std::uint32_t pieces);
-    std::vector<Taken> solve();
+    // `known`: any choice with the fewest pieces; it bounds the totals worth looking at.
+    Knapsack(std::span<const Part> parts, const Indices& usable, std::uint32_t need, const std::vector<Taken>& known);
+    // Nothing where the grain hides every choice as good as the known one.
+    std::optional<std::vector<Taken>> solve();
 
   private:
     struct Item {
@@ -75,18 +77,23 @@ class Knapsack {
     static constexpr std::size_t kMostSteps = 160'000;
 
     void add_class(std::size_t begin, std::size_t end, std::uint32_t most);
-    void choose_grain(std::uint32_t excess);
+    void choose_grain();
 
     std::span<const Part> parts_;
     Indices order_;
-    std::uint32_t need_, pieces_;
+    std::uint32_t need_, pieces_, excess_;
     std::uint32_t grain_ = 1;
     std::uint32_t target_ = 0, limit_ = 0;  // totals of interest: target_ ... limit_, in grains
     std::vector<Item> items_;
 };
 
-Knapsack::Knapsack(std::span<const Part> parts, const Indices& usable, std::uint32_t need, std::uint32_t pieces)
-    : parts_(parts), order_(usable), need_(need), pieces_(pieces) {
+Knapsack::Knapsack(std::span<const Part> parts, const Indices& usable, std::uint32_t need,
+                   const std::vector<Taken>& known)
+    : parts_(parts),
+      order_(usable),
+      need_(need),
+      pieces_(static_cast<std::uint32_t>(known.size())),
+      excess_(cost_of(parts, known).remnant) {
     // Classes of equal size, the least breaking members first: of a class the first few are always a best choice.
     std::sort(order_.begin(), order_.end(), [&](std::size_t a, std::size_t b) {
         return std::tie(parts_[b].pages, parts_[a].breaks, a) < std::tie(parts_[a].pages, parts_[b].breaks, b);
@@ -110,11 +117,11 @@ void Knapsack::add_class(std::size_t begin, std::size_t end, std::uint32_t most)
     }
 }
 
-void Knapsack::choose_grain(std::uint32_t excess) {
+void Knapsack::choose_grain() {
     for (grain_ = 1;; grain_ *= 2) {
         items_.clear();
         target_ = (need_ + grain_ - 1) / grain_;
-        limit_ = target_ + excess / grain_;
+        limit_ = target_ + excess_ / grain_;
         for (std::size_t begin = 0, end = 0; begin < order_.size(); begin = end) {
             while (end < order_.size() && parts_[order_[end]].pages == parts_[order_[begin]].pages) ++end;
             add_class(begin, end, pieces_);
@@ -123,34 +130,30 @@ void Knapsack::choose_grain(std::uint32_t excess) {
     }
 }
 
-std::vector<Taken> Knapsack::solve() {
-    // A plain choice bounds the totals worth looking at, and is the answer where the grain hides every other.
-    std::vector<Taken> fallback = take_in_order(parts_, Indices(order_.begin(), order_.begin() + pieces_), need_);
-    std::uint32_t total = 0;
-    for (const Taken& taken : fallback) total += parts_[taken.part].pages;
-    choose_grain(total - need_);
-
+std::optional<std::vector<Taken>> Knapsack::solve() {
+    choose_grain();
     const std::size_t width = limit_ + 1;
-    std::vector<std::int32_t> best(width, kUnreached);
-    std::vector<std::uint8_t> used(items_.size() * width, 0);
-    best[0] = 0;
+    // Row i: the least cost of each total with the first i items. All rows are kept, to walk back along them; the memory is
+    // kept too, since fresh pages would cost as much as the search.
+    static thread_local std::vector<std::int32_t> rows;
+    rows.assign((items_.size() + 1) * width, kUnreached);
+    rows[0] = 0;
     for (std::size_t i = 0; i < items_.size(); ++i) {
-        const Item& item = items_[i];
-        std::uint8_t* marks = used.data() + i * width;
-        for (std::size_t w = width; w-- > item.size;) {
-            const std::int32_t with = best[w - item.size] + item.cost;
-            const bool better = with < best[w];
-            marks[w] = better;
-            best[w] = better ? with : best[w];
-        }
+        const std::size_t size = std::min<std::size_t>(items_[i].size, width);
+        const std::int32_t cost = items_[i].cost;
+        const std::int32_t* __restrict from = rows.data() + i * width;
+        std::int32_t* __restrict to = rows.data() + (i + 1) * width;
+        std::copy(from, from + size, to);
+        for (std::size_t w = size; w < width; ++w) to[w] = std::min(from[w], from[w - size] + cost);
     }
+    const std::int32_t* const best = rows.data() + items_.size() * width;
     std::size_t at = target_;
     while (at < width && best[at] / kPiece > static_cast<std::int32_t>(pieces_)) ++at;
-    if (at == width) return fallback;
+    if (at == width) return std::nullopt;
 
     Indices chosen;
     for (std::size_t i = items_.size(); i-- > 0;) {
-        if (used[i * width + at] == 0) continue;
+        if (rows[(i + 1) * width + at] == rows[i * width + at]) continue;
         for (std::size_t k = 0; k < items_[i].count; ++k) chosen.push_back(order_[items_[i].first + k]);
         at -= items_[i].size;
     }
@@ -180,11 +183,13 @@ std::optional<std::vector<Taken>> combine(std::span<const Part> parts, std::uint
     while (enough < usable.size() && parts[usable[enough]].wait == parts[usable[enough - 1]].wait) ++enough;
     usable.resize(enough);
 
-    if (combiner == Combiner::best_fit_decreasing) return best_fit_decreasing(parts, usable, need);
-    const Indices largest = largest_first(parts, usable);
-    std::vector<Taken> greedy = take_in_order(parts, largest, need);
-    if (combiner == Combiner::greedy) return greedy;
-    return Knapsack(parts, usable, need, static_cast<std::uint32_t>(greedy.size())).solve();
+    const auto greedy = [&] { return take_in_order(parts, largest_first(parts, usable), need); };
+    if (combiner == Combiner::greedy) return greedy();
+    std::vector<Taken> best = best_fit_decreasing(parts, usable, need);
+    if (combiner == Combiner::best_fit_decreasing) return best;
+    if (std::vector<Taken> largest = greedy(); cost_of(parts, largest) < cost_of(parts, best)) best = std::move(largest);
+    auto solved = Knapsack(parts, usable, need, best).solve();
+    return solved ? std::move(*solved) : best;
 }
 
 ChoiceCost cost_of(std::span<const Part> parts, std::span<const Taken> choice) {

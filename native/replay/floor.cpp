@@ -35,10 +35,8 @@ Floor floor_of(const TraceView& trace) {
                 add(static_cast<std::size_t>(trace.id[row]), trace.bytes[row], trace.pool[row],
                     static_cast<std::int64_t>(row));
                 break;
-            case Action::free_requested:
-            case Action::free_completed: {  // of a block that was already waiting when the trace began, if it comes
-                                            // alone
-                Block& block = blocks[static_cast<std::size_t>(trace.id[row])];
+            case Action::free_requested: {
+                const Block& block = blocks[static_cast<std::size_t>(trace.id[row])];
                 requested.remove(block.bytes, block.pool);
                 allocated.remove(round_up(block.bytes, 512), block.pool);
                 break;

@@ -50,12 +50,11 @@ class AnonymousStreams {
 // to the device only about what happens around the allocator: time and other owners.
 class Loop {
   public:
-    Loop(const TraceView& trace, const ReplayOptions& options, ModelDevice& device, const Driver& driver,
-         Allocator& allocator)
+    Loop(const TraceView& trace, const ReplayOptions& options, ModelDevice& device, Allocator& allocator)
         : trace_(trace),
           options_(options),
           device_(device),
-          ledger_(driver.ledger()),
+          ledger_(device.ledger()),
           allocator_(allocator),
           blocks_(static_cast<std::size_t>(trace.ids)) {}
 
@@ -67,8 +66,8 @@ class Loop {
         double seconds_before = 0;
         ViewCounters views_before;
 
-        const auto begin = std::chrono::steady_clock::now();
         bool going = allocate_start();
+        const auto begin = std::chrono::steady_clock::now();
         if (floor.row < 0) result_.seconds_to_first_peak = ledger_.seconds;
         for (std::size_t row = 0; row < rows && going; ++row) {
             if (row == last_quarter) {
@@ -297,7 +296,7 @@ ReplayResult replay(const TraceView& trace, const AllocatorMaker& make_allocator
         unwatched = make_allocator(device);
     Allocator& allocator = watch ? watch->allocator() : *unwatched;
     for (const PoolId pool : options.lendable) allocator.set_pool_lendable(pool, true);
-    ReplayResult result = Loop(trace, options, device, device, allocator).run();
+    ReplayResult result = Loop(trace, options, device, allocator).run();
     if (watch) watch->check_all();
     return result;
 }

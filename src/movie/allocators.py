@@ -5,9 +5,9 @@ from dataclasses import dataclass, field, replace
 
 from movie import _core
 from movie.errors import InputError
+from movie.evaluate.replay import BOUND
 from movie.sizes import looks_like_size, parse_size
 
-BOUND = "bound"  # no allocator: the floor that none can go below
 _DEFAULTS = ("native", "movie", "movie-lean", BOUND)
 
 

@@ -9,7 +9,7 @@ from movie.report.terminal import driver_time
 from movie.sizes import format_size
 
 _FOLDER = Path(__file__).parent / "data"
-_OURS = "bound"
+_OURS = "movie"
 
 # What the runs are, by file name.
 TITLES = {
@@ -44,7 +44,8 @@ def seen(pairs: Sequence[tuple[Comparison, Comparison]]) -> list[str]:
     )
     cards = _and(format_size(comparison.memory or 0) for comparison in tight)
     second = (
-        f"On cards of {cards}, PyTorch's own allocator {_ending(tight, 'native')}; {_OURS} {_ending(tight, _OURS)}."
+        f"On cards of {cards}, 1 % and 64 MiB more than that, PyTorch's own allocator {_ending(tight, 'native')}; "
+        f"{_OURS} {_ending(tight, _OURS)}."
     )
     return [first, second]
 
@@ -59,14 +60,20 @@ def _held(comparisons: Sequence[Comparison], allocator: str) -> str:
 
 def _ending(comparisons: Sequence[Comparison], allocator: str) -> str:
     results = [_run(comparison, allocator).result for comparison in comparisons]
-    failed = sum(not result.completed for result in results)
-    if failed == len(results):
-        return f"runs out of memory in {'both' if failed == 2 else 'each'}"
-    work = _and(driver_time(result.driver_seconds_last_quarter) for result in results if result.completed)
-    settled = f"with {work} of modelled driver work in the last quarter of the run"
+    completed = [result for result in results if result.completed]
+    if not completed:
+        return f"runs out of memory in {_count(len(results), len(results))}"
+    work = _and(driver_time(result.driver_seconds_last_quarter) for result in completed)
     return (
-        f"completes all, {settled}" if not failed else f"completes {len(results) - failed} of {len(results)}, {settled}"
+        f"completes {_count(len(completed), len(results))}, with {work} of modelled driver work in the last quarter of "
+        "the run"
     )
+
+
+def _count(count: int, of: int) -> str:
+    if count < of:
+        return f"{count} of {of}"
+    return "both" if of == 2 else "all"
 
 
 def _and(texts: Iterable[str]) -> str:

@@ -1,6 +1,7 @@
 """`movie replay`: what each allocator would have done with a recorded run."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated
 
@@ -63,10 +64,10 @@ def replay(
     from movie.allocators import default_allocators, parse_allocator, with_page_size  # noqa: PLC0415
     from movie.commands.progress import watched  # noqa: PLC0415
     from movie.evaluate.comparison import Conditions, compare  # noqa: PLC0415
-    from movie.files import write_text  # noqa: PLC0415
     from movie.report.document import document  # noqa: PLC0415
     from movie.report.html import page as html_page  # noqa: PLC0415
     from movie.report.terminal import show  # noqa: PLC0415
+    from movie.trace.output import whole_file  # noqa: PLC0415
 
     specs = [parse_allocator(text) for text in allocator or ()] or default_allocators()
     if page:
@@ -81,21 +82,23 @@ def replay(
     )
     comparisons = []
     console = Console(highlight=False)
-    for path in traces:
-        with watched(path) as progress:
-            comparison = compare(path, specs, conditions, device=device, progress=progress)
-        comparisons.append(comparison)
-        for warning in comparison.warnings:
-            typer.echo(f"movie: warning: {path}: {warning}", err=True)
-        if not as_json:
-            if len(comparisons) > 1:
-                console.print()
-            show(comparison, console)
+    # Opened before the work begins: a file that cannot be written is known at once.
+    with whole_file(html) if html else nullcontext() as file:
+        for path in traces:
+            with watched(path) as progress:
+                comparison = compare(path, specs, conditions, device=device, progress=progress)
+            comparisons.append(comparison)
+            for warning in comparison.warnings:
+                typer.echo(f"movie: warning: {path}: {warning}", err=True)
+            if not as_json:
+                if len(comparisons) > 1:
+                    console.print()
+                show(comparison, console)
+        if file:
+            file.write(html_page(comparisons).encode())
     if as_json:
         documents = [document(comparison) for comparison in comparisons]
         print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2))
-    if html:
-        write_text(Path(html), html_page(comparisons))
     return 0 if all(comparison.completed for comparison in comparisons) else OUT_OF_MEMORY
 
 

@@ -1,10 +1,14 @@
 """A trace's columns, as the native core reads them."""
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 
 from movie import _core
 from movie.trace.model import Trace
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 
 def columns_of(trace: Trace) -> _core.TraceColumns:
@@ -30,5 +34,5 @@ def columns_of(trace: Trace) -> _core.TraceColumns:
     return columns
 
 
-def _plain(column: NDArray[np.generic]) -> NDArray[np.generic]:
+def _plain(column: NDArray[_Scalar]) -> NDArray[_Scalar]:
     return np.ascontiguousarray(column)

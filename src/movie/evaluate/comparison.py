@@ -10,7 +10,7 @@ from movie import _core
 from movie.allocators import AllocatorSpec
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
-from movie.evaluate.fidelity import can_check, check_native
+from movie.evaluate.fidelity import Fidelity, can_check, check_native
 from movie.evaluate.replay import BOUND, ReplayResult, replay
 from movie.trace import Trace, TraceError, read_trace
 from movie.trace.model import Action
@@ -146,6 +146,8 @@ def _on_device(
     trace: Trace, allocators: Sequence[AllocatorSpec], conditions: Conditions, memory: int | None, tell: Progress
 ) -> DeviceComparison:
     columns = columns_of(trace)
+    tell("comparing addresses", None)
+    fidelity = check_native(trace, columns) if can_check(trace) else None
     runs = []
     for spec in allocators:
         what = f"{spec} on device {trace.device}" if trace.devices > 1 else str(spec)
@@ -154,7 +156,7 @@ def _on_device(
             result = replay(
                 trace,
                 spec.name,
-                spec.options,
+                _as_recorded(spec, fidelity),
                 memory=memory,
                 lag=conditions.lag,
                 costs=conditions.costs,
@@ -167,8 +169,15 @@ def _on_device(
         except ValueError as error:  # a setting recorded in the trace that an allocator cannot take
             raise TraceError(trace.path, "", f"cannot be replayed under {spec}: {error}") from None
         runs.append(Run(str(spec), trace.device, len(trace), result))
-    tell("comparing addresses", None)
-    return DeviceComparison(trace.device, _facts(trace, _core.floor_of(columns)), _fidelity(trace, columns), tuple(runs))
+    facts = _facts(trace, _core.floor_of(columns))
+    return DeviceComparison(trace.device, facts, _fidelity_line(fidelity), tuple(runs))
+
+
+def _as_recorded(spec: AllocatorSpec, fidelity: Fidelity | None) -> dict[str, str]:
+    """The options of a run: `native` breaks ties as PyTorch did in the recording, unless it was told how."""
+    if spec.name != "native" or fidelity is None:
+        return spec.options
+    return {"tie": fidelity.tie} | spec.options
 
 
 def _share(tell: Progress, what: str, rows: int) -> Callable[[int], None]:
@@ -214,11 +223,10 @@ def _check_costs(name: str) -> None:
         raise InputError(f"--costs: {error}") from None
 
 
-def _fidelity(trace: Trace, columns: _core.TraceColumns) -> str:
-    """One line on how well the model of native predicts what was recorded; empty where that was not recorded."""
-    if not can_check(trace):
+def _fidelity_line(found: Fidelity | None) -> str:
+    """How well the model of native predicts what was recorded; empty where that was not recorded."""
+    if found is None:
         return ""
-    found = check_native(trace, columns)
     right = found.allocations - found.wrong_addresses
     rule = f"tie rule: {' or '.join(found.ties)}"
     return f"native model predicts {right:,} of {found.allocations:,} recorded addresses ({rule})"

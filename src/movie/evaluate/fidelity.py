@@ -27,8 +27,8 @@ TIE_RULES = ("address", "segment")  # torch up to 2.11; torch 2.14
 class Fidelity:
     """How a recording differs from the choices of `native`. All counts; exact if all but the first two are 0.
 
-    `tie`: the rule of TIE_RULES that fits best. `ties`: the rules that fit equally well; where no two free blocks of one
-    size were ever to choose from, both do.
+    `tie`: the rule of TIE_RULES that fits best. `ties`: the rules that fit equally well; both do where there never were
+    two free blocks of one size to choose from.
     """
 
     tie: str
@@ -130,7 +130,10 @@ def _lines(paths: Sequence[str]) -> Iterator[tuple[str, ...]]:
             if not can_check(trace):
                 print(f"{name}: no choices of the native allocator in it", file=sys.stderr)
                 continue
-            result = check_native(trace)
+            try:
+                result = check_native(trace)
+            except ValueError as error:
+                raise ValueError(f"{path}: {error}") from error
             figures = (
                 result.allocations,
                 result.wrong_addresses,
@@ -171,7 +174,7 @@ def main(paths: Sequence[str]) -> int:
         for line in _lines(paths):
             show(line)
             exact &= not any(int(count) for count in line[2:7])
-    except InputError as error:
+    except (InputError, ValueError) as error:
         print(error, file=sys.stderr)
         return 2
     return 0 if exact else 1

@@ -9,7 +9,11 @@ from movie.evaluate.settings import native_options
 from movie.trace.model import Trace
 
 BOUND = "bound"  # no allocator: the floor that none can go below
+VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
+CAUSES = ("hard", "soft", "stream", "pool", "rounding")
 AMPLE = 1 << 46  # bytes of a card on which nothing fails
+VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
+CAUSES = ("none", "hard", "soft", "stream", "pool", "rounding")  # why reserved bytes are not in use
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,6 @@ class ReplayResult:
     def utilization(self) -> float:
         """Peak requested over peak reserved; 1 where nothing was reserved."""
         return self.peak_requested / self.peak_reserved if self.peak_reserved else 1.0
-
-
-VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
-CAUSES = ("hard", "soft", "stream", "pool", "rounding")
 
 
 def replay(

@@ -11,8 +11,8 @@ MIB = 1 << 20
 def native_options(trace: Trace) -> dict[str, str]:
     """Options of `native` from the recorded `allocator_settings`, and the split limit of a case.
 
-    Sizes in bytes, as texts. Keys that say nothing (unlimited, off, unknown) are left out, and so is the tie rule, which
-    no snapshot names: see movie.evaluate.fidelity. Raises ValueError for a setting that makes no sense.
+    Sizes in bytes, as texts. Keys that say nothing (unlimited, off, unknown) are left out, and so is the tie rule,
+    which no snapshot names: see movie.evaluate.fidelity. Raises ValueError for a setting that makes no sense.
     """
     settings = trace.settings
     options: dict[str, str] = {}

@@ -3,6 +3,7 @@
 from typing import Any
 
 from movie.evaluate.comparison import Comparison, Run
+from movie.evaluate.replay import CAUSES, VIEW_COUNTERS
 
 DRIVER_CALLS = (
     "create",
@@ -18,7 +19,6 @@ DRIVER_CALLS = (
     "event_record",
     "stream_wait",
 )
-CAUSES = ("hard", "soft", "stream", "pool", "rounding")
 
 
 def document(comparison: Comparison) -> dict[str, Any]:
@@ -59,10 +59,7 @@ def _result(run: Run) -> dict[str, Any]:
         "driver_seconds": run.result.driver_seconds,
         "driver_seconds_last_quarter": run.result.driver_seconds_last_quarter,
         "views": {
-            "created": run.result.views["created"],
-            "edited": run.result.views["edited"],
-            "reused": run.result.views["reused"],
-            "evicted": run.result.views["evicted"],
+            **{counter: run.result.views[counter] for counter in VIEW_COUNTERS},
             "last_quarter": run.result.views_last_quarter["created"] + run.result.views_last_quarter["edited"],
         },
         "unusable_at_peak": {cause: run.result.unusable_at_peak[cause] for cause in CAUSES},

@@ -40,14 +40,12 @@ def lag_text(comparison: Comparison) -> str:
 
 
 def driver_time(seconds: float) -> str:
-    """Modelled seconds with three figures that matter: `1.24 s`, `318 ms`, `0 ms`."""
-    return (
-        f"{seconds:,.2f} s"
-        if seconds >= 1
-        else f"{1000 * seconds:.3g} ms"
-        if seconds >= 0.001
-        else f"{1000 * seconds:.2g} ms"
-    )
+    """Modelled seconds with three figures: `1.24 s`, `318 ms`, `78 µs`, `0 s`."""
+    if seconds >= 1:
+        return f"{seconds:,.2f} s"
+    if seconds >= 1e-3:
+        return f"{1e3 * seconds:.3g} ms"
+    return f"{1e6 * seconds:.0f} µs" if seconds > 0 else "0 s"
 
 
 def _device(device: DeviceComparison, named: bool) -> RenderableType:

@@ -30,6 +30,7 @@ _VERSION = "1"
 _WIDTH = 120
 _NUMBER = re.compile(r"-?[0-9]{1,20}", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9_]{1,200}", re.ASCII)
+_HEADER = re.compile(r"# ([!-9;-~][ -9;-~]*): ?([ -~]*)")
 _STREAMS = 2**63
 
 
@@ -139,9 +140,11 @@ class _Reader:
 
     def _lines(self) -> list[str]:
         try:
-            return self._source.data.decode("ascii").splitlines()
+            text = self._source.data.decode("ascii")
         except UnicodeDecodeError as error:
             raise self._source.error(f"byte {error.start}", "is not ASCII") from None
+        # Only line feeds end lines (with a carriage return where Windows wrote them): names may hold other separators.
+        return text.replace("\r\n", "\n").removesuffix("\n").split("\n")
 
     def _header(self, lines: list[str]) -> dict[str, str]:
         if lines[0] != f"{_MAGIC} {_VERSION}":
@@ -149,13 +152,14 @@ class _Reader:
             raise self._error(f"'{lines[0][:60]}' is not '{_MAGIC} {_VERSION}', the version that MOVie reads")
         header: dict[str, str] = {}
         key = ""
-        for self._line, line in enumerate(lines[1:], start=2):
+        self._line = 1
+        for line in lines[1:]:
             if not line.startswith("#"):
-                self._line -= 1
                 break
+            self._line += 1
             if line.startswith("#   ") and key:
-                header[key] += f" {line[4:]}"
-            elif match := re.fullmatch(r"# ([^:]+): ?(.*)", line):
+                header[key] = f"{header[key]} {line[4:]}".lstrip()
+            elif match := _HEADER.fullmatch(line):
                 key = match[1]
                 if key in header:
                     raise self._error(f"a second '{key}'")
@@ -210,7 +214,7 @@ class _Reader:
             capacity=capacity,
             split_limit=split_limit,
             completions_recorded=False,
-        ).check()
+        )
 
 
 def _read(source: Source) -> list[Trace]:
@@ -228,10 +232,14 @@ def write_case(trace: Trace, path: str | Path) -> None:
     stream of its own and a `free`, so it is pending, but when it completed is lost; addresses, times, marks, segments,
     oom, snapshot and release_pool rows and the names of pools are left out.
 
-    Raises TraceError if the file cannot be written; nothing is left then.
+    Raises TraceError if the file cannot be written, or the header is none that a case can have; nothing is left then.
     """
+    for key, text in trace.header.items():
+        match = _HEADER.fullmatch(f"# {key}: {text}")
+        if match is None or match[1] != key or text != " ".join(text.split()):
+            raise TraceError(path, "", f"cannot be written: a text case has no header {f'{key}: {text}'!r}")
     with whole_file(path) as file:
-        file.writelines(f"{line}\n".encode("ascii", "backslashreplace") for line in _case_lines(trace))
+        file.writelines(f"{line}\n".encode("ascii") for line in _case_lines(trace))
 
 
 def _case_lines(trace: Trace) -> Iterator[str]:

@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import IntEnum
 from typing import Any
 
@@ -173,6 +173,7 @@ class Trace:
         _check_table(self.segments, SEGMENT_COLUMNS, "segments.")
         _check_values(self)
         _check_lives(self)
+        _check_total(self)
         return self
 
 
@@ -198,6 +199,26 @@ def block_table(trace: Trace) -> dict[str, NDArray[Any]]:
         name: np.concatenate([getattr(trace.start, name), getattr(trace, name)[allocs]])
         for name in ("bytes", "stream", "pool", "address")
     }
+
+
+def with_block_values(trace: Trace) -> Trace:
+    """The trace with the bytes, stream, pool and address of free rows taken from their blocks.
+
+    Raises ValueError for a free row of no block.
+    """
+    frees = (trace.action == Action.FREE_REQUESTED) | (trace.action == Action.FREE_COMPLETED)
+    if not frees.any():
+        return trace
+    ids = np.where(frees, trace.id, 0)
+    _fail("id", (ids < 0) | (ids >= trace.ids), "no such block")
+    table = block_table(trace)
+
+    def of_block(name: str) -> Any:
+        return np.where(frees, table[name][ids], getattr(trace, name))
+
+    return replace(
+        trace, bytes=of_block("bytes"), stream=of_block("stream"), pool=of_block("pool"), address=of_block("address")
+    )
 
 
 def _fail(column: str, rows: NDArray[Any], what: str) -> None:
@@ -288,6 +309,14 @@ def _check_lives(trace: Trace) -> None:
         wrong = getattr(trace, name)[frees] != table[name][ids[frees]]
         if wrong.any():
             raise ValueError(f"{name}[{int(frees[np.argmax(wrong)])}]: differs from the block's allocation")
+
+
+def _check_total(trace: Trace) -> None:
+    """Whatever is summed up over a trace fits in 64 bits."""
+    grows = np.isin(trace.action, (Action.ALLOC, Action.EXTERNAL, Action.SEGMENT_ALLOC, Action.SEGMENT_MAP))
+    sums = [trace.bytes[grows], trace.start.bytes, trace.segments.size]
+    if sum(float(sizes.sum(dtype=np.float64)) for sizes in sums) > LARGEST:
+        raise ValueError("bytes: the sizes add up to more than 2**62")
 
 
 def same(a: Trace, b: Trace) -> bool:

@@ -7,7 +7,8 @@ from movie.trace import case, parquet, snapshot_file
 from movie.trace.errors import TraceError
 from movie.trace.format import Format
 from movie.trace.model import Trace
-from movie.trace.source import Limits, read_source
+from movie.trace.plain_data import no_garbage_collection
+from movie.trace.source import HEAD, Limits, read_source
 
 # A new reader is a module with a Format, and its name here. The first that recognises a file reads it.
 FORMATS: tuple[Format, ...] = (
@@ -40,7 +41,13 @@ def read_trace(path: str | Path, device: int | None = None, limits: Limits | Non
         raise TraceError(path, "", f"is of no known format; MOVie reads: {', '.join(form.name for form in FORMATS)}")
 
     source = read_source(path, limits or Limits(), recognised)
-    traces = recognised(source.data[:4096]).read(source)
+    with no_garbage_collection():
+        traces = recognised(source.data[:HEAD]).read(source)
+        for trace in traces:
+            try:
+                trace.check()
+            except ValueError as error:
+                raise TraceError(path, "", f"is not a consistent trace: {error}") from None
     if device is None:
         return traces
     chosen = [trace for trace in traces if trace.device == device]

@@ -12,12 +12,13 @@ One table holds a trace. Its column `section` says what a line is:
 | time_us, phase | 0, -1                  | 0, -1                           | of the row                    |
 | flags   | 1: pending                    | 1: small, 2: expandable         | 0                             |
 
-Lines are ordered by section, and within a section as in the model. Rows that free a block hold 0 for bytes, stream, pool
-and address: they are those of its allocation. Everything else is JSON under the key `movie-trace` of the file's
+Lines are ordered by section, and within a section as in the model. Rows that free a block hold 0 for bytes, stream,
+pool and address: they are those of its allocation. Everything else is JSON under the key `movie-trace` of the file's
 metadata, with the `version` of this layout, 1.
 """
 
 import json
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from movie.trace.format import Format
-from movie.trace.model import LARGEST, Action, Segments, StartBlocks, Trace, block_table
+from movie.trace.model import LARGEST, Action, Segments, StartBlocks, Trace, with_block_values
 from movie.trace.output import whole_file
 from movie.trace.source import Source
 
@@ -36,7 +37,7 @@ _VERSION = 1
 _START, _SEGMENT, _ROW = 0, 1, 2
 _PENDING = 1
 _SMALL, _EXPANDABLE = 1, 2
-_MOST_ROWS = 1 << 28
+_ROW_BYTES = 64  # of memory, for the columns below
 _SCHEMA = pa.schema(
     [
         pa.field("section", pa.uint8(), nullable=False),
@@ -53,6 +54,16 @@ _SCHEMA = pa.schema(
     ]
 )
 _DELTA = ("id", "time_us")  # columns that grow from row to row; values of the others come again and again
+_LAYOUT: dict[str, Any] = {
+    "compression": "zstd",
+    "compression_level": 19,
+    "use_dictionary": [name for name in _SCHEMA.names if name not in _DELTA],
+    "column_encoding": dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
+    "write_page_checksum": True,
+    "data_page_size": 8 << 20,
+    "dictionary_pagesize_limit": 8 << 20,
+    "row_group_size": 1 << 22,
+}
 _OF_BLOCK = ("bytes", "stream", "pool", "address")
 _FACTS: dict[str, type | tuple[type, ...]] = {
     "device": int,
@@ -85,18 +96,7 @@ def write_parquet(trace: Trace, path: str | Path, *, times: bool = True) -> None
         schema=_SCHEMA.with_metadata({_KEY: meta.encode()}),
     )
     with whole_file(path) as file:
-        pq.write_table(
-            table,
-            file,
-            compression="zstd",
-            compression_level=19,
-            use_dictionary=[name for name in _SCHEMA.names if name not in _DELTA],
-            column_encoding=dict.fromkeys(_DELTA, "DELTA_BINARY_PACKED"),
-            write_page_checksum=True,
-            data_page_size=8 << 20,
-            dictionary_pagesize_limit=8 << 20,
-            row_group_size=1 << 22,
-        )
+        pq.write_table(table, file, **_LAYOUT)
 
 
 def _lines(trace: Trace, times: bool) -> list[NDArray[Any]]:
@@ -136,8 +136,7 @@ def _read(source: Source) -> list[Trace]:
     if (section[1:] < section[:-1]).any() or bounds[-1] != len(section):
         raise source.error("section", "is not 0s, then 1s, then 2s")
     start, segments, rows = (
-        {name: np.ascontiguousarray(column[low:high]) for name, column in columns.items()}
-        for low, high in zip(bounds[:-1], bounds[1:], strict=True)
+        {name: column[low:high].copy() for name, column in columns.items()} for low, high in pairwise(bounds)
     )
     try:
         trace = Trace(
@@ -155,20 +154,9 @@ def _read(source: Source) -> list[Trace]:
             format="movie Parquet",
             **facts,
         )
-        return [_with_block_values(trace).check()]
+        return [with_block_values(trace)]
     except ValueError as error:
         raise source.error("", f"is not a consistent trace: {error}") from None
-
-
-def _with_block_values(trace: Trace) -> Trace:
-    frees = (trace.action == Action.FREE_REQUESTED) | (trace.action == Action.FREE_COMPLETED)
-    ids = trace.id[frees]
-    if len(ids) and (int(ids.min()) < 0 or int(ids.max()) >= trace.ids):
-        raise ValueError("a free of a block that there is not")
-    table = block_table(trace)
-    for name in _OF_BLOCK:
-        getattr(trace, name)[frees] = table[name][ids]
-    return trace
 
 
 def _load(source: Source) -> tuple[pa.Table, dict[str, Any]]:
@@ -178,9 +166,9 @@ def _load(source: Source) -> tuple[pa.Table, dict[str, Any]]:
         facts = _facts(source, (file.schema_arrow.metadata or {}).get(_KEY))
         if file.schema_arrow.remove_metadata() != _SCHEMA:
             raise source.error("schema", "has other columns or types than a trace of version 1")
-        sizes = [metadata.row_group(i).total_byte_size for i in range(metadata.num_row_groups)]
-        if metadata.num_rows > _MOST_ROWS or sum(map(abs, sizes)) > source.limits.size:
-            raise source.error("", f"holds more than {_MOST_ROWS} rows or {source.limits.size} bytes, unpacked")
+        size, limits = metadata.num_rows * _ROW_BYTES, source.limits
+        if size > limits.size or size > max(limits.free_growth, limits.growth * len(source.data)):
+            raise source.error("Parquet", f"has {metadata.num_rows} rows, too many for a file of this size")
         table = file.read(use_threads=False)
         table.validate(full=True)
     except (pa.ArrowException, OSError, ValueError, RuntimeError, MemoryError) as error:

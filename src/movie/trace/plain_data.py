@@ -23,7 +23,7 @@ class _Unpickler(pickle.Unpickler):
 
 
 @contextmanager
-def _no_garbage_collection() -> Iterator[None]:
+def no_garbage_collection() -> Iterator[None]:
     """Plain data has no cycles, and looking for some among millions of new objects takes longer than making them."""
     enabled = gc.isenabled()
     gc.disable()
@@ -43,7 +43,7 @@ def load_pickle(source: Source, data: bytes) -> Any:
     """The value of a pickle that is plain data. Raises TraceError, with the byte, for every other."""
     _refuse(source, _core.scan_pickle(data, depth=source.limits.depth, items=source.limits.items))
     try:
-        with _no_garbage_collection(), io.BufferedReader(io.BytesIO(data), 1 << 16) as file:  # type: ignore[arg-type]
+        with io.BufferedReader(io.BytesIO(data), 1 << 16) as file:
             return _Unpickler(file).load()
     except (pickle.UnpicklingError, EOFError, ValueError, OverflowError, MemoryError) as error:
         raise source.error("pickle", f"cannot be loaded: {error or type(error).__name__}") from None
@@ -53,8 +53,7 @@ def load_json(source: Source, data: bytes) -> Any:
     """The value of a JSON text in UTF-8. Raises TraceError, with line and column, for every other."""
     _refuse(source, _core.scan_json(data, depth=source.limits.depth, items=source.limits.items))
     try:
-        with _no_garbage_collection():
-            return json.loads(data.decode("utf-8-sig"))
+        return json.loads(data.decode("utf-8-sig"))
     except json.JSONDecodeError as error:
         raise source.error(f"line {error.lineno} column {error.colno}", f"is not JSON: {error.msg}") from None
     except (ValueError, MemoryError) as error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from movie.trace.errors import TraceError
 
 _CHUNK = 1 << 20
-_HEAD = 4096  # bytes by which formats are recognised
+HEAD = 4096  # bytes by which formats are recognised
 _GZIP = b"\x1f\x8b"
 
 
@@ -42,8 +42,8 @@ class Source:
         return TraceError(self.path, where, what)
 
 
-def read_source(path: str | Path, limits: Limits, recognises: Callable[[bytes], None]) -> Source:
-    """Reads a file. `recognises` sees the first (unpacked) bytes before the rest is read, and raises if they are nothing.
+def read_source(path: str | Path, limits: Limits, recognises: Callable[[bytes], object]) -> Source:
+    """Reads a file. `recognises` sees the first (unpacked) bytes before the rest is read, and raises if it knows none.
 
     Raises TraceError for what cannot be read, is empty, broken gzip, or larger than the limits.
     """
@@ -65,13 +65,13 @@ def _plain(file: io.BufferedReader, head: bytes) -> Iterator[bytes]:
         yield chunk
 
 
-def _collect(name: str, chunks: Iterator[bytes], limits: Limits, recognises: Callable[[bytes], None]) -> bytes:
+def _collect(name: str, chunks: Iterator[bytes], limits: Limits, recognises: Callable[[bytes], object]) -> bytes:
     buffer = io.BytesIO()
     known = False
     for chunk in chunks:
         buffer.write(chunk)
-        if not known and buffer.tell() >= _HEAD:
-            recognises(bytes(buffer.getbuffer()[:_HEAD]))
+        if not known and buffer.tell() >= HEAD:
+            recognises(bytes(buffer.getbuffer()[:HEAD]))
             known = True
         if buffer.tell() > limits.size:
             raise TraceError(name, "", f"is larger than {limits.size} bytes, unpacked")

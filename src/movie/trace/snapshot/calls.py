@@ -24,7 +24,7 @@ def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any]
     (garbage_collection_threshold) gives back segments before it asks for more, too.
     """
     if recorded is not None:
-        calls = [_recorded_call(recorded.item(index)) for index in range(len(recorded.list()))]
+        calls = [_recorded_call(recorded.item(index)) for index in range(len(recorded.as_list()))]
         return _undivided(events, _find_calls(events, calls))
     release = np.isin(events.action, _RELEASES)
     acquire = np.isin(events.action, _ACQUIRES)
@@ -33,15 +33,19 @@ def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any]
         return begins.astype(np.int64)
     change = np.where(acquire, events.bytes, np.where(release, -events.bytes, 0))
     held = rewound.reserved + np.append(0, np.cumsum(change))  # before each event, and at the end
-    most = held.max()
+    most = int(held.max())
     collects = settings.get("garbage_collection_threshold") not in (None, 0, 0.0)
     calls_found = [
-        begin for begin in begins.tolist() if not _is_retry(events, release, acquire, begin, held, most, collects)
+        begin
+        for begin in begins.tolist()
+        if not _is_retry(events, release=release, acquire=acquire, begin=begin, held=held, most=most, collects=collects)
     ]
     return np.array(calls_found, dtype=np.int64)
 
 
-def _is_retry(events: Events, release: Bool, acquire: Bool, begin: int, held: Int64, most: int, collects: bool) -> bool:
+def _is_retry(
+    events: Events, *, release: Bool, acquire: Bool, begin: int, held: Int64, most: int, collects: bool
+) -> bool:
     end = begin
     while end < len(events) and release[end]:
         end += 1
@@ -53,7 +57,7 @@ def _is_retry(events: Events, release: Bool, acquire: Bool, begin: int, held: In
     while end < len(events) and acquire[end]:
         wanted += int(events.bytes[end])
         end += 1
-    return wanted > 0 and (collects or int(held[begin]) + wanted > int(most))
+    return wanted > 0 and (collects or int(held[begin]) + wanted > most)
 
 
 def _recorded_call(place: Place) -> tuple[int, int]:
@@ -81,12 +85,12 @@ def phase_marks(events: Events, annotations: Place | None, device: int) -> tuple
     Of the `external_annotations` (record_function) those of stage START on this device, ascending by time.
     """
     starts: list[tuple[int, str]] = []
-    for index in range(len(annotations.list()) if annotations is not None else 0):
+    for index in range(len(annotations.as_list()) if annotations is not None else 0):
         assert annotations is not None
         place = annotations.item(index)
         owner = place.optional("device")
-        if place.field("stage").text() == "START" and (owner is None or owner.integer(-1, LARGEST) in (device, -1)):
-            starts.append((place.field("time_us").integer(0, LARGEST), place.field("name").text()))
+        if place.field("stage").as_text() == "START" and (owner is None or owner.integer(-1, LARGEST) in (device, -1)):
+            starts.append((place.field("time_us").integer(0, LARGEST), place.field("name").as_text()))
     if not events.time_us.any():
         starts = []
     starts.sort(key=lambda start: start[0])

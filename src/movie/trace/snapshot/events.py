@@ -53,7 +53,7 @@ def read_events(place: Place, pools: PoolNumbers, warnings: list[str]) -> Events
     Events of unknown kinds are left out, with a warning. Raises TraceError, with the place, for a missing or wrong
     value.
     """
-    events = place.list()
+    events = place.as_list()
     total = len(events)
     parts: list[Events] = []
     unknown: dict[str, int] = {}
@@ -108,7 +108,7 @@ class _Chunk:
             raise
         if any(type(name) is not str for name in names):
             for index in range(len(names)):
-                self._at(index).field("action").text()
+                self._at(index).field("action").as_text()
         codes = [_CODES.get(name) for name in names]
         if None in codes:
             for index, code in enumerate(codes):
@@ -120,7 +120,7 @@ class _Chunk:
         return np.array(codes, dtype=np.uint8)
 
     def _column(self, name: str, low: int, high: int, where: np.ndarray[Any, Any] | None) -> Int64:
-        """The integers under a key. They must be there `where` that is true; if it is None, 0 stands for missing ones."""
+        """The integers under a key. They must be there `where` says so; if that is None, 0 stands for missing ones."""
         values = [event.get(name) for event in self._events]
         if set(map(type, values)) != {int}:
             needed = np.zeros(len(values), bool) if where is None else where
@@ -143,6 +143,9 @@ class _Chunk:
 
     def _pools(self, pools: PoolNumbers) -> Int64:
         pairs = [event.get("pool_id") for event in self._events]
+        if pairs.count(pairs[0]) == len(pairs):  # the usual case, at the speed of C
+            only = self._at(0).optional("pool_id")
+            return np.full(len(pairs), UNKNOWN_POOL if only is None else pools[only.pool_id()], dtype=np.int64)
         numbers: dict[Any, int] = {None: UNKNOWN_POOL}
         column = np.empty(len(pairs), dtype=np.int64)
         for index, pair in enumerate(pairs):

@@ -14,6 +14,7 @@ from movie.trace.errors import TraceError
 from movie.trace.model import Action, Bool, Int64, StartBlocks
 from movie.trace.snapshot.events import UNKNOWN_POOL, Events
 from movie.trace.snapshot.state import Block, Segment
+from movie.trace.snapshot.values import Place
 
 _NOTHING = 255  # the action before the first one at an address
 _MIN_SIZE = 512
@@ -55,21 +56,21 @@ class _ByAddress:
 
 
 def find_lives(
-    events: Events, blocks: list[Block], segments: list[Segment], settings: dict[str, Any], path: str, where: str
+    events: Events, *, blocks: list[Block], segments: list[Segment], settings: dict[str, Any], place: Place
 ) -> Lives:
     """Matches events to blocks.
 
-    `blocks` are those of the snapshot, `segments` those before the first event, `where` names the event list. Raises
+    `blocks` are those of the snapshot, `segments` those before the first event, `place` is that of the events. Raises
     TraceError for a double free and for the allocation of an address that is alive.
     """
     sorted_events = _ByAddress(events)
-    _check_order(sorted_events, events, path, where)
+    _check_order(sorted_events, events, place)
     action, rows, before = sorted_events.action, sorted_events.rows, sorted_events.before
 
-    requests_recorded = bool((action == Action.FREE_REQUESTED).any())
-    no_request = (action == Action.FREE_COMPLETED) & (
-        (before == Action.ALLOC) | ((before == _NOTHING) & np.bool_(not requests_recorded))
-    )
+    no_request = (action == Action.FREE_COMPLETED) & (before == Action.ALLOC)
+    if no_request.any() and not (action == Action.FREE_REQUESTED).any():
+        # Requests were not recorded at all: blocks from before were not waiting for their completion either.
+        no_request |= (action == Action.FREE_COMPLETED) & (before == _NOTHING)
 
     # A block whose first event frees it was there before, if there was memory at its address.
     position = np.arange(len(rows))
@@ -80,7 +81,15 @@ def find_lives(
     founders = np.flatnonzero(from_start & ~unknown & sorted_events.first)
     pending = (action[founders] == Action.FREE_COMPLETED) & ~no_request[founders]
 
-    start, founder_ids = _start_blocks(events, rows[founders], pending, sorted_events, blocks, segments, settings)
+    start, founder_ids = _start_blocks(
+        events,
+        founder_rows=rows[founders],
+        pending=pending,
+        sorted_events=sorted_events,
+        blocks=blocks,
+        segments=segments,
+        settings=settings,
+    )
     misplaced = int(np.count_nonzero(start.size > _room(start.address.astype(np.int64), segments)))
 
     number = np.full(len(events), -1, dtype=np.int64)  # of the block that an alloc or a founder makes
@@ -106,7 +115,7 @@ def find_lives(
     )
 
 
-def _check_order(sorted_events: _ByAddress, events: Events, path: str, where: str) -> None:
+def _check_order(sorted_events: _ByAddress, events: Events, place: Place) -> None:
     action, before = sorted_events.action, sorted_events.before
     completions_recorded = bool((action == Action.FREE_COMPLETED).any())
     live = (before == Action.ALLOC) | ((before == Action.FREE_REQUESTED) & np.bool_(completions_recorded))
@@ -124,7 +133,8 @@ def _check_order(sorted_events: _ByAddress, events: Events, path: str, where: st
     address = int(sorted_events.address[index])
     what = "is allocated again" if action[index] == Action.ALLOC else "is freed again"
     state = "alive" if before[index] == Action.ALLOC else "freed"
-    raise TraceError(path, f"{where}[{row}]", f"{address:#x} {what}, it is {state} since {where}[{earlier}]")
+    since = f"it is {state} since {place.where}[{earlier}]"
+    raise TraceError(place.path, f"{place.where}[{row}]", f"{address:#x} {what}, {since}")
 
 
 def _segment_of(addresses: Int64, segments: list[Segment]) -> Int64:
@@ -171,6 +181,7 @@ def _mismatches(sorted_events: _ByAddress, blocks: list[Block]) -> int:
 
 def _start_blocks(
     events: Events,
+    *,
     founder_rows: NDArray[np.intp],
     pending: Bool,
     sorted_events: _ByAddress,
@@ -215,9 +226,9 @@ def _start_blocks(
 def _fill_from_segments(table: dict[str, Any], segments: list[Segment], settings: dict[str, Any]) -> None:
     """Sizes and pools that no event tells, in place. Blocks that lack one lie in a segment.
 
-    A block that is freed inside the window is known by the bytes asked for. Its size can be larger: native leaves a rest
-    of up to 1 MiB (large pool), or any rest if blocks so large are not split at all, with the block. So a gap up to the
-    next block that is no larger than such a rest belongs to it.
+    A block that is freed inside the window is known by the bytes asked for. Its size can be larger: native leaves a
+    rest of up to 1 MiB (large pool), or any rest if blocks so large are not split at all, with the block. So a gap up
+    to the next block that is no larger than such a rest belongs to it.
     """
     address, size = table["address"], table["size"]
     open_sizes = np.flatnonzero(size == 0)
@@ -230,7 +241,7 @@ def _fill_from_segments(table: dict[str, Any], segments: list[Segment], settings
         unsplit = type(limit) is int and 0 < limit <= wanted
         rest = int(room[i]) - wanted
         least = _MIN_SIZE if segment.small or segment.expandable else _LARGE_REST + 1
-        size[i] = room[i] if 0 <= rest and (rest < least or (unsplit and not segment.expandable)) else wanted
+        size[i] = room[i] if rest >= 0 and (rest < least or (unsplit and not segment.expandable)) else wanted
     for i in open_pools.tolist():
         table["pool"][i] = segments[index[i]].pool
 

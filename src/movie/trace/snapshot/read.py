@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from movie.trace.errors import TraceError
-from movie.trace.model import LARGEST, Action, Int64, Segments, Trace, block_table
+from movie.trace.model import LARGEST, Action, Int64, Segments, Trace, with_block_values
 from movie.trace.snapshot.calls import empty_cache_calls, phase_marks
 from movie.trace.snapshot.events import UNKNOWN_POOL, Events, read_events
 from movie.trace.snapshot.lives import Lives, find_lives
 from movie.trace.snapshot.rewind import Rewound, rewind_segments
-from movie.trace.snapshot.state import DeviceState, PoolNumbers, Segment, read_state
+from movie.trace.snapshot.state import MOST_DEVICES, DeviceState, PoolNumbers, Segment, read_state
 from movie.trace.snapshot.values import Place, describe
 
 _MOST_SETTINGS = 256
@@ -36,8 +36,10 @@ def read_snapshot(snapshot: Any, path: str, form: str) -> list[Trace]:
     pools = PoolNumbers()
     states = read_state(top.field("segments"), pools)
     lists = top.field("device_traces")
+    if len(lists.as_list()) > MOST_DEVICES:
+        raise lists.error(f"has more than {MOST_DEVICES} lists of events")
     settings = _plain_settings(top.optional("allocator_settings"))
-    used = sorted({*states, *(index for index, events in enumerate(lists.list()) if events != [])})
+    used = sorted({*states, *(index for index, events in enumerate(lists.as_list()) if events != [])})
     if not used:
         raise TraceError(path, "", "holds no events and no segments: nothing was recorded")
     if len({id(events) for events in lists.value}) < len(lists.value):
@@ -48,9 +50,11 @@ def read_snapshot(snapshot: Any, path: str, form: str) -> list[Trace]:
         has_list = device < len(lists.value)
         place = lists.item(device) if has_list else Place(path, f"device_traces[{device}]", [])
         warnings = [] if has_list else [f"device {device} has segments but no list of events"]
-        traces.append(_device_trace(device, top, place, state, pools, settings, warnings))
+        traces.append(
+            _device_trace(device, top=top, place=place, state=state, pools=pools, settings=settings, warnings=warnings)
+        )
     # Pools are numbered over the whole file, so the names are complete only now.
-    return [replace(trace, pools=pools.names, path=path, format=form, devices=len(used)).check() for trace in traces]
+    return [replace(trace, pools=pools.names, path=path, format=form, devices=len(used)) for trace in traces]
 
 
 def _plain_settings(place: Place | None) -> dict[str, Any]:
@@ -63,7 +67,7 @@ def _plain_settings(place: Place | None) -> dict[str, Any]:
         return type(value) in scalars and (type(value) is not int or abs(value) <= LARGEST)
 
     settings: dict[str, Any] = {}
-    for key, value in list(place.dict().items())[:_MOST_SETTINGS]:
+    for key, value in list(place.as_dict().items())[:_MOST_SETTINGS]:
         if scalar(value):
             settings[key] = value
         elif type(value) is dict and len(value) <= _MOST_SETTINGS:
@@ -73,6 +77,7 @@ def _plain_settings(place: Place | None) -> dict[str, Any]:
 
 def _device_trace(
     device: int,
+    *,
     top: Place,
     place: Place,
     state: DeviceState,
@@ -80,12 +85,12 @@ def _device_trace(
     settings: dict[str, Any],
     warnings: list[str],
 ) -> Trace:
-    if len(place.list()) == 1:
+    if len(place.as_list()) == 1:
         warnings.append(f"{place.where} holds one lone event: history was not recorded, only the segments are used")
         place = Place(place.path, place.where, [])
     events = read_events(place, pools, warnings)
     rewound = rewind_segments(events, state.segments)
-    lives = find_lives(events, state.blocks, rewound.segments, settings, place.path, place.where)
+    lives = find_lives(events, blocks=state.blocks, segments=rewound.segments, settings=settings, place=place)
     _fill_pools(events, rewound, state.segments)
     calls = empty_cache_calls(events, rewound, settings, top.optional("empty_cache_calls"))
     marks, phases, names, times = phase_marks(events, top.optional("external_annotations"), device)
@@ -113,7 +118,7 @@ def _device_trace(
         complete=not held and not damaged,
         warnings=tuple(warnings),
     )
-    return _with_block_values(trace)
+    return with_block_values(trace)
 
 
 def _tell(warnings: list[str], where: str, lives: Lives, rewound: Rewound) -> None:
@@ -134,7 +139,7 @@ def _tell(warnings: list[str], where: str, lives: Lives, rewound: Rewound) -> No
 
 
 def _fill_pools(events: Events, rewound: Rewound, final: list[Segment]) -> None:
-    """Pools of events that do not name theirs, in place: those of the snapshot's segments they lie in, else the default.
+    """Pools of events that do not name theirs, in place: of the snapshot's segments they lie in, else the default.
 
     The pool of a segment that was freed inside the window is not recorded.
     """
@@ -218,15 +223,3 @@ class _Rows:
             "time_us": row["time_us"].astype(np.int64),
             "phase": row["phase"].astype(np.int32),
         }
-
-
-def _with_block_values(trace: Trace) -> Trace:
-    """Free rows with the bytes, stream and pool of their blocks, which need not be repeated in a recording."""
-    table = block_table(trace)
-    frees = (trace.action == Action.FREE_REQUESTED) | (trace.action == Action.FREE_COMPLETED)
-    ids = np.where(frees, trace.id, 0)
-    if not frees.any():
-        return trace
-    return replace(
-        trace, **{name: np.where(frees, table[name][ids], getattr(trace, name)) for name in ("bytes", "stream", "pool")}
-    )

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from movie.trace.model import DEFAULT_POOL
 from movie.trace.snapshot.values import ADDRESSES, Place
 
-_MOST_DEVICES = 1024
+MOST_DEVICES = 1024
 _LIVE = "active_allocated"
 _PENDING = ("active_pending_free", "active_awaiting_free")  # the newer name and the older one
 _FREE = "inactive"
@@ -61,13 +61,13 @@ def read_state(segments: Place, pools: PoolNumbers) -> dict[int, DeviceState]:
     """The states of the devices that have segments. Raises TraceError for whatever cannot be one."""
     devices: dict[int, DeviceState] = {}
     seen: set[int] = set()
-    for index in range(len(segments.list())):
+    for index in range(len(segments.as_list())):
         place = segments.item(index)
         device = place.optional("device")
-        number = 0 if device is None else device.integer(0, _MOST_DEVICES - 1)
+        number = 0 if device is None else device.integer(0, MOST_DEVICES - 1)
         blocks = place.field("blocks")
         # A pickle can hold one list a thousand times over for a few bytes. Memory has one place.
-        if id(blocks.list()) in seen:
+        if id(blocks.as_list()) in seen:
             raise blocks.error("is the list of another segment as well")
         seen.add(id(blocks.value))
         state = devices.setdefault(number, DeviceState())
@@ -85,7 +85,7 @@ def read_state(segments: Place, pools: PoolNumbers) -> dict[int, DeviceState]:
 
 def _read_segment(place: Place, pools: PoolNumbers) -> Segment:
     kind = place.field("segment_type")
-    if kind.text() not in ("small", "large"):
+    if kind.as_text() not in ("small", "large"):
         raise kind.error(f"is '{kind.value}', not 'small' or 'large'")
     pool = place.optional("segment_pool_id")
     expandable = place.optional("is_expandable")
@@ -95,7 +95,7 @@ def _read_segment(place: Place, pools: PoolNumbers) -> Segment:
         stream=place.field("stream").stream(),
         pool=0 if pool is None else pools[pool.pool_id()],
         small=kind.value == "small",
-        expandable=expandable is not None and expandable.flag(),
+        expandable=expandable is not None and expandable.as_flag(),
     )
     if segment.address + segment.size > ADDRESSES:
         raise place.error("reaches beyond the address space")
@@ -113,7 +113,7 @@ def _read_blocks(places: Place, segment: Segment) -> Iterable[Block]:
         if address < end or address + size > segment.address + segment.size:
             raise place.error("lies in the block before it or outside of its segment")
         end = address + size
-        state = place.field("state").text()
+        state = place.field("state").as_text()
         if state == _FREE:
             continue
         if state != _LIVE and state not in _PENDING:

@@ -25,22 +25,22 @@ class Place:
     def is_not(self, wanted: str) -> TraceError:
         return self.error(f"is {describe(self.value)}, not {wanted}")
 
-    def dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, Any]:
         if type(self.value) is not dict:
             raise self.is_not("a dict")
         return self.value
 
-    def list(self) -> list[Any]:
+    def as_list(self) -> list[Any]:
         if type(self.value) is not list:
             raise self.is_not("a list")
         return self.value
 
-    def text(self) -> str:
+    def as_text(self) -> str:
         if type(self.value) is not str:
             raise self.is_not("a string")
         return self.value
 
-    def flag(self) -> bool:
+    def as_flag(self) -> bool:
         if type(self.value) is not bool:
             raise self.is_not("true or false")
         return self.value
@@ -84,7 +84,7 @@ class Place:
 
     def optional(self, name: str) -> "Place | None":
         """The value under a key, or None if the key is not there or holds None."""
-        value = self.dict().get(name)
+        value = self.as_dict().get(name)
         return None if value is None else Place(self.path, f"{self.where}.{name}" if self.where else name, value)
 
 
@@ -95,4 +95,5 @@ def describe(value: Any) -> str:
     if type(value) in (int, float, bool):
         # Converting a number of thousands of digits to text is slow, and Python may refuse to.
         return repr(value) if type(value) is not int or abs(value) < 2**128 else "an integer of more than 128 bits"
-    return {str: "a string", dict: "a dict", list: "a list", tuple: "a tuple"}.get(type(value), type(value).__name__)
+    names = {"str": "a string", "dict": "a dict", "list": "a list", "tuple": "a tuple"}
+    return names.get(type(value).__name__, type(value).__name__)

@@ -1,0 +1,33 @@
+"""Allocators for tests of tests."""
+
+import movie._core
+
+def flaws() -> list[tuple[str, int, str]]:
+    """
+    (name, number of the invariant that it breaks, what it does) of each broken allocator.
+    """
+
+class ReferenceControls:
+    def set_capturing(self, on: bool) -> None: ...
+    def pin(self, address: int) -> None: ...
+
+def watch_reference(watch: object, flaw: str = "") -> tuple:
+    """
+    (allocator, controls): a simple correct allocator, or the one with that flaw, under a Watch.
+    """
+
+class Script:
+    def answer(self, address: int) -> None:
+        """What the next malloc() returns; 0: it runs out of memory."""
+
+def watch_script(watch: object) -> tuple:
+    """
+    (allocator, script): an allocator whose answers a test gives, under a Watch.
+    """
+
+def replay_reference(
+    trace: movie._core.TraceColumns, device: movie._core.ModelOptions = ..., flaw: str = "", validate: bool = True
+) -> movie._core.ReplayResult:
+    """
+    As movie._core.replay, with the reference allocator or one with a flaw.
+    """
