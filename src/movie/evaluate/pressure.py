@@ -96,9 +96,7 @@ def cells_of(
         for factor in factors:
             card = card_of(requested, factor)
             for table in costs:
-                result = replay(
-                    trace, allocator, memory=card, lag=LAG, costs=table, validate=validate, columns=columns
-                )
+                result = replay(trace, allocator, memory=card, lag=LAG, costs=table, validate=validate, columns=columns)
                 beside = None
                 if floor is not None and rows is not None:
                     beside = run_floor(floor, rows, card, lag=LAG, per_page=table == "per-page")
@@ -150,8 +148,7 @@ def total(works: Iterable[Work]) -> Work:
 def default_files() -> list[Path]:
     """The recordings but LEFT_OUT, and the traces on which GMLake was measured."""
     data = data_folder()
-    found = [path for path in recording_files(data) if not path.name.startswith(LEFT_OUT)]
-    return found
+    return [path for path in recording_files(data) if not path.name.startswith(LEFT_OUT)]
 
 
 # --- the table -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 
 prints a line for each device of each trace and each lag (0 and 1,000 rows): MiB requested at the peak (isolated pools
 kept apart), reserved by movie-lean and by native, utilization, and the excess of movie-lean over 1.005 x requested. The
-cards are ample. Without a PATH: the snapshots, recordings and cases of MOVIE_DATA; a folder stands for the traces in it.
+cards are ample. Without a PATH: the snapshots, recordings and cases of MOVIE_DATA; a folder stands for its traces.
 Exits with 1 if an excess is above 32 MiB or native needs less, 2 for a file that cannot be read.
 """
 
