@@ -82,7 +82,8 @@ class Run:
 class DeviceComparison:
     """The runs on one device. `native`: the run of PyTorch's own allocator without options, if there is one.
 
-    `fidelity`: one line on how well the model of `native` predicts the recorded addresses; empty where there are none.
+    `fidelity`: one line on how well the model of `native` predicts the recorded addresses, or why that cannot be told;
+    empty where there are none.
     """
 
     number: int
@@ -147,7 +148,14 @@ def _on_device(
 ) -> DeviceComparison:
     columns = columns_of(trace)
     tell("comparing addresses", None)
-    fidelity = check_native(trace, columns) if can_check(trace) else None
+    fidelity = None
+    line = ""
+    if can_check(trace):
+        try:
+            fidelity = check_native(trace, columns)
+            line = _fidelity_line(fidelity)
+        except ValueError as error:  # settings or a start state that PyTorch's allocator cannot have had
+            line = f"recorded addresses are not compared with the native model: {error}"
     runs = []
     for spec in allocators:
         what = f"{spec} on device {trace.device}" if trace.devices > 1 else str(spec)
@@ -170,7 +178,7 @@ def _on_device(
             raise TraceError(trace.path, "", f"cannot be replayed under {spec}: {error}") from None
         runs.append(Run(str(spec), trace.device, len(trace), result))
     facts = _facts(trace, _core.floor_of(columns))
-    return DeviceComparison(trace.device, facts, _fidelity_line(fidelity), tuple(runs))
+    return DeviceComparison(trace.device, facts, line, tuple(runs))
 
 
 def _as_recorded(spec: AllocatorSpec, fidelity: Fidelity | None) -> dict[str, str]:
@@ -223,10 +231,8 @@ def _check_costs(name: str) -> None:
         raise InputError(f"--costs: {error}") from None
 
 
-def _fidelity_line(found: Fidelity | None) -> str:
-    """How well the model of native predicts what was recorded; empty where that was not recorded."""
-    if found is None:
-        return ""
+def _fidelity_line(found: Fidelity) -> str:
+    """How well the model of native predicts what was recorded."""
     right = found.allocations - found.wrong_addresses
     rule = f"tie rule: {' or '.join(found.ties)}"
     return f"native model predicts {right:,} of {found.allocations:,} recorded addresses ({rule})"
