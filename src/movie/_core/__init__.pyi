@@ -455,4 +455,4 @@ def choice_cost(parts: Sequence[tuple[int, int, int]], choice: Sequence[tuple[in
     """(longest wait, pieces, pages left of the cut extent, views broken)."""
 
 def time_combine(parts: Sequence[tuple[int, int, int]], need: int, combiner: str = "dynamic") -> float:
-    """Microseconds that combine() takes."""
+    """Microseconds of processor time that combine() takes."""

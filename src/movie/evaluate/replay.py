@@ -9,8 +9,6 @@ from movie.evaluate.settings import native_options
 from movie.trace.model import Trace
 
 BOUND = "bound"  # no allocator: the floor that none can go below
-VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
-CAUSES = ("hard", "soft", "stream", "pool", "rounding")
 AMPLE = 1 << 46  # bytes of a card on which nothing fails
 VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
 CAUSES = ("none", "hard", "soft", "stream", "pool", "rounding")  # why reserved bytes are not in use
