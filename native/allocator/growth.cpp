@@ -45,6 +45,8 @@ MovieAllocator::Growth MovieAllocator::plan_growth(const Site& site) const {
 }
 
 bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end) {
+    clear_debris();
+    if (debris_.blocks_addresses()) return false;
     const Status status = pool.arenas[arena]->fill(begin, end, capturing_ == 0);
     if (status != Status::ok) {
         if (status == Status::out_of_memory) room_ = 0;

@@ -118,6 +118,10 @@ Address MovieAllocator::malloc(const Request& request) {
     block.address = placement->address;
     block.view = placement->view;
     block.pieces = std::move(placement->pieces);
+    Bytes held = 0;
+    for (const Piece& piece : block.pieces) held += piece.end - piece.begin;
+    block.withheld = held - block.size;
+    withheld_ += block.withheld;
     return book(std::move(block), block.small() ? PoolKind::small : PoolKind::large).address;
 }
 
@@ -170,6 +174,7 @@ void MovieAllocator::free(Address address) {
             block.view->last_used = operations_;
         }
         for (const Piece& piece : block.pieces) piece.pool->space.insert(piece.begin, piece.end, piece.arena, fence);
+        withheld_ -= block.withheld;
     }
     if (!waits) {
         statistics_.active.decrease(kind, 1);
@@ -317,7 +322,8 @@ Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
     Unusable result;
     result.soft = debris_held_;
     result.rounding = static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current -
-                                         statistics_.requested_bytes[PoolKind::all].current);
+                                         statistics_.requested_bytes[PoolKind::all].current) +
+                      withheld_;
     for (const auto& pool : pools_) {
         Bytes slabs = 0;
         for (const auto& [family, owner] : pool->owners) {

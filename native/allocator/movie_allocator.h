@@ -212,6 +212,7 @@ class MovieAllocator final : public Allocator {
     Bytes cap_ = 0;
     Bytes reserved_ = 0;      // by our own count; reports use the device's
     Bytes debris_held_ = 0;  // of which in the debris
+    Bytes withheld_ = 0;     // of lenders' pages, beyond the blocks in them
     Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;   // pages mapped in views
     std::size_t view_count_ = 0;

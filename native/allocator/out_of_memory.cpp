@@ -1,4 +1,5 @@
 // What is tried before a request fails, one rung after the other, and what is said when it does.
+#include <algorithm>
 #include <cstdio>
 
 #include "allocator/movie_allocator.h"
@@ -39,6 +40,11 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
             if (auto placement = place_large(site, reach)) return placement;
         }
     }
+    // The default pool has no owner that expects its idle memory where it is: another pool may grow instead.
+    const Bytes wanted = round_up(site.bytes, page_);
+    const Bytes beyond_cap = cap_ != 0 && reserved_ + wanted > cap_ ? reserved_ + wanted - cap_ : 0;
+    if (site.pool.id != 0 && give_back(std::max(wanted, beyond_cap), true) > 0)
+        if (auto placement = place_large(site, reach)) return placement;
     reach.lend = true;
     if (auto placement = place_large(site, reach)) return placement;
     if (capturing_ == 0 && view_count_ > 0) {

@@ -42,6 +42,7 @@ struct LiveBlock {
     View* view = nullptr;           // in which it lies, if any
     std::vector<Piece> pieces{};    // of a block outside slabs
     std::vector<TimelineId> users{};  // other streams that work with it
+    Bytes withheld = 0;  // of a lender's page, beyond the block: the page leaves its pool whole
     [[nodiscard]] bool small() const { return size <= kMostSmall; }
 };
 

@@ -183,7 +183,7 @@ bool MovieAllocator::wait_for(const Site& site, const Fence& fence) {
 
 std::optional<MovieAllocator::Placement> MovieAllocator::ready_view(const Site& site, const Reach& reach) {
     // Where a step back is still owed, what a view maps is not sure.
-    if (!config_.keep_views || !debris_.empty()) return std::nullopt;
+    if (!config_.keep_views || debris_.blocks_addresses()) return std::nullopt;
     const auto stream = reach.wait ? std::nullopt : std::optional(site.timeline);
     View* best = nullptr;
     for (View& view : site.pool.views) {
@@ -209,7 +209,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::ready_view(const Site& 
 // --- editing a view --------------------------------------------------------------------------------------------------
 
 std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& site, const Reach& reach) {
-    if (!config_.edit_views || !config_.keep_views || capturing_ > 0 || !debris_.empty()) return std::nullopt;
+    if (!config_.edit_views || !config_.keep_views || capturing_ > 0 || debris_.blocks_addresses()) return std::nullopt;
     const auto stream = reach.wait ? std::nullopt : std::optional(site.timeline);
     const bool crowded = static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / page_);
     std::optional<Edit> best;

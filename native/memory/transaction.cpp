@@ -1,5 +1,7 @@
 #include "memory/transaction.h"
 
+#include <algorithm>
+
 namespace movie {
 
 Status take(Driver& driver, const UndoStep& step) {
@@ -15,12 +17,22 @@ Status take(Driver& driver, const UndoStep& step) {
     return Status::failed;
 }
 
+bool Retreat::operator()(const UndoStep& step) {
+    const bool needs_unmapped = step.kind == UndoStep::Kind::free_address || step.kind == UndoStep::Kind::map;
+    if (needs_unmapped && mapped_) return false;
+    if (take(driver_, step) == Status::ok) return true;
+    mapped_ = mapped_ || step.kind == UndoStep::Kind::unmap;
+    return false;
+}
+
 void Debris::clear(Driver& driver) {
-    std::vector<UndoStep> left;
-    for (const UndoStep& step : steps_)
-        // Once one step is refused those behind it may depend on it.
-        if (!left.empty() || take(driver, step) != Status::ok) left.push_back(step);
-    steps_.swap(left);
+    Retreat retreat(driver);
+    std::erase_if(steps_, [&](const UndoStep& step) { return retreat(step); });
+}
+
+bool Debris::blocks_addresses() const {
+    return std::any_of(steps_.begin(), steps_.end(),
+                       [](const UndoStep& step) { return step.kind != UndoStep::Kind::release; });
 }
 
 Bytes Debris::held() const {
@@ -59,13 +71,11 @@ Status Transaction::unmap(Address address, Bytes page, const std::vector<Handle>
 }
 
 Transaction::~Transaction() {
-    bool refused = false;  // a step that was not taken back blocks the older ones, which it depends on
+    Retreat retreat(driver_);
     for (auto step = undo_.rbegin(); step != undo_.rend(); ++step) {
-        const bool postpone = refused || (step->kind == UndoStep::Kind::unmap && !may_unmap_);
-        if (postpone || take(driver_, *step) != Status::ok) {
-            debris_.add(*step);
-            refused = true;
-        }
+        const bool postpone = step->kind == UndoStep::Kind::unmap && !may_unmap_;
+        if (postpone) retreat.skip_unmap();
+        if (postpone || !retreat(*step)) debris_.add(*step);
     }
 }
 

@@ -22,6 +22,8 @@ class Debris {
     void add(const UndoStep& step) { steps_.push_back(step); }
     // Tries again, in the order in which the steps have to be taken.
     void clear(Driver& driver);
+    // Something may still be mapped where its owner thinks nothing is: no address may be used anew until that is cleared.
+    [[nodiscard]] bool blocks_addresses() const;
     [[nodiscard]] bool empty() const { return steps_.empty(); }
     // Bytes of physical memory that wait to be released.
     [[nodiscard]] Bytes held() const;
@@ -31,6 +33,20 @@ class Debris {
 };
 
 Status take(Driver& driver, const UndoStep& step);
+
+// Takes steps back, the latest first. A step that depends on one that was refused is not tried.
+class Retreat {
+  public:
+    explicit Retreat(Driver& driver) : driver_(driver) {}
+    // False: not taken.
+    bool operator()(const UndoStep& step);
+    // An unmap that is not even tried.
+    void skip_unmap() { mapped_ = true; }
+
+  private:
+    Driver& driver_;
+    bool mapped_ = false;  // an unmap was refused: ranges cannot be freed, nor older mappings put back
+};
 
 class Transaction {
   public:

@@ -14,14 +14,14 @@ enum class Action : std::uint8_t {
     alloc = 0,
     free_requested = 1,
     free_completed = 2,
-    use = 3,            // another stream works with the block
-    sync = 4,           // all streams have finished
+    use = 3,   // another stream works with the block
+    sync = 4,  // all streams have finished
     empty_cache = 5,
-    external = 6,       // another owner takes `bytes` of the card
+    external = 6,  // another owner takes `bytes` of the card
     external_free = 7,
-    mark = 8,           // a step or phase begins: `phase` says which
+    mark = 8,  // a step or phase begins: `phase` says which
     oom = 9,
-    segment_alloc = 10, // what the recorded allocator did: input for the oracle, ignored by replays
+    segment_alloc = 10,  // what the recorded allocator did: input for the oracle, ignored by replays
     segment_free = 11,
     segment_map = 12,
     segment_unmap = 13,
@@ -31,10 +31,11 @@ enum class Action : std::uint8_t {
 
 struct TraceView {
     std::span<const std::uint8_t> action;
-    std::span<const std::int64_t> id;      // dense: 0 ... ids - 1, one for each allocation; start blocks come first; -1 none
-    std::span<const std::int64_t> bytes;   // as asked for; of segment rows and external rows: their size
+    std::span<const std::int64_t>
+        id;  // dense: 0 ... ids - 1, one for each allocation; start blocks come first; -1 none
+    std::span<const std::int64_t> bytes;  // as asked for; of segment rows and external rows: their size
     std::span<const std::int64_t> stream;
-    std::span<const std::int64_t> pool;    // 0 is the default pool
+    std::span<const std::int64_t> pool;      // 0 is the default pool
     std::span<const std::uint64_t> address;  // as recorded; 0 where the format has none
 
     // Blocks alive before the first row, one entry each; their ids are 0 ... start - 1, in this order.

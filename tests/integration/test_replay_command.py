@@ -32,7 +32,7 @@ RESULT = {
     "driver_seconds": NUMBER,
     "driver_seconds_last_quarter": NUMBER,
     "views": dict.fromkeys(("created", "edited", "reused", "evicted", "last_quarter"), COUNT),
-    "unusable_at_peak": dict.fromkeys(("hard", "soft", "stream", "pool", "rounding"), COUNT),
+    "unusable_at_peak": dict.fromkeys(("none", "hard", "soft", "stream", "pool", "rounding"), COUNT),
     "host_ns_per_event": NUMBER,
 }
 DOCUMENT = {

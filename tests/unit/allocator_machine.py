@@ -78,8 +78,8 @@ def page_each(shadow: Shadow, size: int, pool: int) -> int | None:
 
 def empty_card(shadow: Shadow, size: int, pool: int) -> int | None:
     """A caching allocator that cuts segments (2 MiB up to 1 MiB, 20 MiB below 10 MiB, else as asked). A block may hold
-    back a segment of any size, so it promises something only where nothing lives and no pool keeps memory."""
-    if shadow.live or shadow.idle_pools - {pool}:
+    back a segment of any size, and a private pool gives none back, so it promises something only without both."""
+    if shadow.live or shadow.idle_pools:
         return None
     if size <= MIB:
         return 2 * MIB

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from movie.sizes import format_size
 from movie.trace.errors import TraceError
 from movie.trace.model import LARGEST, Action, Int64, Segments, Trace, with_block_values
 from movie.trace.snapshot.calls import empty_cache_calls, phase_marks
@@ -125,7 +126,7 @@ def _tell(warnings: list[str], where: str, lives: Lives, rewound: Rewound) -> No
     if len(lives.start) or rewound.segments:
         warnings.append(
             f"{where} has lost its head, or begins in the middle of a run: {len(lives.start)} blocks were alive and "
-            f"{rewound.reserved} bytes reserved before its first event (rebuilt from the final segments)"
+            f"{format_size(rewound.reserved)} reserved before its first event (rebuilt from the final segments)"
         )
     for count, what in (
         (int(lives.dropped.sum()), "events free blocks that neither the events nor the segments know: left out"),
