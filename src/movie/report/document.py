@@ -3,7 +3,7 @@
 from typing import Any
 
 from movie.evaluate.comparison import Comparison, Run
-from movie.evaluate.replay import VIEW_COUNTERS
+from movie.evaluate.replay import CAUSES, VIEW_COUNTERS
 
 DRIVER_CALLS = (
     "create",
@@ -19,7 +19,6 @@ DRIVER_CALLS = (
     "event_record",
     "stream_wait",
 )
-CAUSES = ("hard", "soft", "stream", "pool", "rounding")  # bytes with the cause "none" are free, not unusable
 
 
 def document(comparison: Comparison) -> dict[str, Any]:

@@ -20,7 +20,10 @@ def fails(path, limits=None):
     return text
 
 
-@pytest.mark.parametrize("content", [CASE, gzip.compress(CASE, mtime=0), gzip.compress(CASE[:30], mtime=0) + gzip.compress(CASE[30:], mtime=0)])
+@pytest.mark.parametrize(
+    "content",
+    [CASE, gzip.compress(CASE, mtime=0), gzip.compress(CASE[:30], mtime=0) + gzip.compress(CASE[30:], mtime=0)],
+)
 @pytest.mark.parametrize("name", ["a.case", "a.pickle", "a", "a.parquet.gz"])
 def test_content_counts_not_the_name(tmp_path, content, name):
     (tmp_path / name).write_bytes(content)
