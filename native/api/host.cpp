@@ -29,7 +29,7 @@ void bind_host(nb::module_& m) {
         .def_prop_rw(
             "seed", [](const HostOptions& self) { return self.streams.seed; },
             [](HostOptions& self, std::uint64_t seed) { self.streams.seed = seed; },
-            "0: all work lags alike; else each piece between 0 and twice the lag.")
+            "0: all work lags alike; else each stream between 0 and twice the lag, drawn anew now and then.")
         .def_prop_rw(
             "lockstep", [](const HostOptions& self) { return self.streams.lockstep; },
             [](HostOptions& self, bool lockstep) { self.streams.lockstep = lockstep; },

@@ -6,6 +6,12 @@
 
 namespace movie {
 
+namespace {
+
+constexpr std::uint64_t kStretch = 64;  // entries for which a drawn lag holds, at most
+
+}  // namespace
+
 LateStreams::LateStreams(const LateOptions& options) : options_(options), random_(options.seed) {
     if (options.lag < -1) throw std::invalid_argument("the lag must be at least 0 ticks, or -1 for never");
 }
@@ -79,7 +85,13 @@ void LateStreams::queue(Stream stream, std::function<void()> work) {
     std::uint64_t due = kNever;
     if (options_.lag >= 0 && line.last_due != kNever) {
         auto lag = static_cast<std::uint64_t>(options_.lag);
-        if (options_.seed != 0) lag = std::uniform_int_distribution<std::uint64_t>(0, 2 * lag)(random_);
+        if (options_.seed != 0) {
+            if (line.queued >= line.lag_until) {
+                line.lag = std::uniform_int_distribution<std::uint64_t>(0, 2 * lag)(random_);
+                line.lag_until = line.queued + std::uniform_int_distribution<std::uint64_t>(1, kStretch)(random_);
+            }
+            lag = line.lag;
+        }
         due = std::max(line.last_due, now_ + 1 + lag);
     }
     line.last_due = due;

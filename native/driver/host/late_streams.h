@@ -21,7 +21,9 @@ namespace movie {
 
 struct LateOptions {
     std::int64_t lag = 0;    // ticks until queued work is due; -1: never, only when the host waits for it
-    std::uint64_t seed = 0;  // 0: every piece of work lags exactly `lag` ticks; else each between 0 and 2 x lag, drawn
+    // 0: all work lags exactly `lag` ticks; else each stream has a lag of its own, between 0 and 2 x lag, that is drawn anew
+    // now and then, so that some streams are far behind others.
+    std::uint64_t seed = 0;
     // All work that is due is done before the host goes on. What is done when then depends on the calls alone, not on
     // how the system runs the threads.
     bool lockstep = true;
@@ -70,6 +72,7 @@ class LateStreams {
         std::uint64_t queued = 0, done = 0;  // entries so far
         std::uint64_t urged = 0;             // the host waits for this many
         std::uint64_t last_due = 0;
+        std::uint64_t lag = 0, lag_until = 0;  // the lag that was drawn, and for how many entries
         std::condition_variable wake;
         std::thread thread;
     };
