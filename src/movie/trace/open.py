@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from movie.trace import case, parquet, snapshot_file
+from movie.trace import case, parquet, rows, snapshot_file
 from movie.trace.errors import TraceError
 from movie.trace.format import Format
 from movie.trace.model import Trace
@@ -17,6 +17,7 @@ FORMATS: tuple[Format, ...] = (
     case.FORMAT,
     snapshot_file.PAGE,
     snapshot_file.JSON,
+    rows.FORMAT,
 )
 WRITERS: dict[str, Callable[[Trace, str | Path], None]] = {
     ".parquet": parquet.write_parquet,
