@@ -5,14 +5,13 @@ own stream is done at once for that stream, and whoever replays decides when oth
 another stream is one more use of the block, on that stream, and then the free.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from movie.trace.errors import TraceError
 from movie.trace.model import Action, Int32, Int64, StartBlocks, Trace, UInt8, UInt64
 from movie.trace.source import Source
 
@@ -38,46 +37,78 @@ class Log:
         return len(self.action)
 
 
+def log_of(rows: Sequence[tuple[int, int, int, int, int, int]]) -> Log:
+    """A log whose keys are addresses: (action, address, bytes, stream, time, phase) an entry, at least one."""
+    action, address, size, stream, time, phase = zip(*rows, strict=True)
+    addresses = np.array(address, dtype=np.uint64)
+    return Log(
+        action=np.array(action, dtype=np.uint8),
+        key=addresses,
+        bytes=np.array(size, dtype=np.int64),
+        stream=np.array(stream, dtype=np.int64),
+        address=addresses,
+        time_us=np.array(time, dtype=np.int64),
+        phase=np.array(phase, dtype=np.int32),
+    )
+
+
 def trace_of(
-    source: Source, log: Log, place: Callable[[int], str], *, start: StartBlocks | None = None, **facts: Any
+    source: Source,
+    log: Log,
+    place: Callable[[int], str],
+    *,
+    start: StartBlocks | None = None,
+    keep_unknown: bool = False,
+    **facts: Any,
 ) -> Trace:
     """The trace that a log tells of. `place` says where an entry is, as in `line 3`; `facts` are those of `Trace`.
 
-    Frees of unknown blocks are left out, with a warning, and so are allocations of no bytes and their frees. Raises
-    TraceError where a key is allocated twice without a free, and where a free has another size than its block.
+    `start`: what is known to be alive before the first entry. Frees of blocks that are not known become more such
+    blocks, behind those of `start` and ordered by address, where `keep_unknown`; else they are left out, with a
+    warning. Left out are also allocations of no bytes and their frees. Raises TraceError where a key is allocated twice
+    without a free, and where a free has another size than its block.
     """
     start = StartBlocks() if start is None else start
     allocs, frees = log.action == Action.ALLOC, log.action == Action.FREE_REQUESTED
-    block_of = _pair(source, log, place)
-    known = block_of >= 0
-    own = np.where(known, block_of, 0)  # the entry that allocated the block
+    own = _pair(source, log, place)  # of each alloc and free the entry that tells of its block; -1 for others
+    strangers = frees & (own < 0)
+    if keep_unknown:
+        found = np.flatnonzero(strangers & (log.bytes > 0))
+        found = found[np.argsort(log.address[found], kind="stable")]
+        own[found] = found
+        strangers = strangers & (own < 0)
+        start = _with_blocks(start, log, found)
+    number = np.full(len(log), -1, dtype=np.int64)
+    of_block = own >= 0
+    block = np.where(of_block, own, 0)
+    empty = of_block & (log.bytes[block] == 0)
+    if keep_unknown:
+        number[found] = len(start) - len(found) + np.arange(len(found))
+    counted = allocs & ~empty
+    number[counted] = len(start) + np.arange(np.count_nonzero(counted))
     _fail(
         source,
         place,
-        frees & known & (log.bytes != 0) & (log.bytes != log.bytes[own]),
-        lambda entry: f"frees {log.bytes[entry]} bytes of a block of {log.bytes[own[entry]]}",
+        frees & of_block & (log.bytes != 0) & (log.bytes != log.bytes[block]),
+        lambda entry: f"frees {log.bytes[entry]} bytes of a block of {log.bytes[block[entry]]}",
     )
-    empty = known & (log.bytes[own] == 0)
-    strangers = frees & ~known
-    foreign = frees & known & ~empty & (log.stream != log.stream[own])
-    kept = ~(empty | strangers)
-    entry = np.repeat(np.arange(len(log)), np.where(kept, np.where(frees, 2, 1), 0))
+    foreign = frees & of_block & (log.stream != log.stream[block])
+
+    # A free becomes two rows, everything else that is kept one.
+    entry = np.repeat(np.arange(len(log)), np.where(empty | strangers, 0, np.where(frees, 2, 1)))
     second = np.zeros(len(entry), dtype=bool)
     second[1:] = entry[1:] == entry[:-1]
-
     action = log.action[entry].copy()
     action[second] = Action.FREE_COMPLETED
     action[foreign[entry] & ~second] = Action.USE
     action[foreign[entry] & second] = Action.FREE_REQUESTED
-    number = len(start) + np.cumsum(allocs & ~empty) - 1
-    of_block = known[entry]
-    block = own[entry]
-    use = action == Action.USE
+    use, of_block, block = action == Action.USE, of_block[entry], block[entry]
     warnings = (
         *facts.pop("warnings", ()),
         *_left_out(int(strangers.sum()), "frees of blocks that were allocated before the log began were left out"),
         *_left_out(int((allocs & empty).sum()), "allocations of no bytes were left out"),
     )
+    complete = bool(facts.pop("complete", True)) and not strangers.any() and not len(start)
     return Trace(
         action=action,
         id=np.where(of_block, number[block], -1),
@@ -90,9 +121,21 @@ def trace_of(
         start=start,
         path=source.path,
         completions_recorded=False,
-        complete=not strangers.any() and not len(start),
+        complete=complete,
         warnings=warnings,
         **facts,
+    )
+
+
+def _with_blocks(start: StartBlocks, log: Log, entries: Int64) -> StartBlocks:
+    """More blocks that were alive at the start: those that these frees end."""
+    return StartBlocks(
+        bytes=np.concatenate([start.bytes, log.bytes[entries]]),
+        size=np.concatenate([start.size, log.bytes[entries]]),
+        address=np.concatenate([start.address, log.address[entries]]),
+        stream=np.concatenate([start.stream, log.stream[entries]]),
+        pool=np.concatenate([start.pool, np.zeros(len(entries), dtype=np.int64)]),
+        pending=np.concatenate([start.pending, np.zeros(len(entries), dtype=np.bool_)]),
     )
 
 
@@ -124,5 +167,4 @@ def _fail(source: Source, place: Callable[[int], str], wrong: NDArray[Any], what
     """Raises for the first of the wrong entries, a mask."""
     if wrong.any():
         entry = int(np.argmax(wrong))
-        error: TraceError = source.error(place(entry), what(entry))
-        raise error
+        raise source.error(place(entry), what(entry))

@@ -108,7 +108,7 @@ def test_xz_that_wants_too_much_memory(tmp_path):
     filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]
     path = tmp_path / "greedy.xz"
     path.write_bytes(lzma.compress(CASE, filters=filters))
-    assert "xz: is broken: Memory usage limit was exceeded" in fails(path)
+    assert "xz: is broken: Memory usage limit" in fails(path)
 
 
 def test_content_of_many_chunks(tmp_path):
