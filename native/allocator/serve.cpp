@@ -12,11 +12,14 @@ std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site&
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
         return stitch(site, {});
     }
-    if (auto placement = ready_view(site, {})) return placement;
     const bool may_grow = config_.policy == Policy::automatic;
     if (may_grow)
         if (auto placement = grow_within_budget(site)) return placement;
-    if (auto placement = contiguous_anywhere(site, reach)) return placement;
+    // A free range before a view: a block in a view scatters over ranges that later requests could have had whole.
+    if (auto placement = contiguous_anywhere(site, {})) return placement;
+    if (auto placement = ready_view(site, {})) return placement;
+    if (reach.wait)
+        if (auto placement = contiguous_anywhere(site, reach)) return placement;
     if (auto placement = stitch(site, {.lend = reach.lend})) return placement;
     if (reach.wait)
         if (auto placement = stitch(site, reach)) return placement;
