@@ -18,7 +18,8 @@ from movie.trace.model import LARGEST, Action, StartBlocks, Trace
 from movie.trace.plain_data import load_json
 from movie.trace.source import Source
 
-_KEYS = re.compile(rb'"(traceEvents|schemaVersion|deviceProperties|displayTimeUnit)"\s*:')
+# One of what such a file begins with; its events may come after long lists of other things.
+_KEYS = re.compile(rb'"(traceEvents|schemaVersion|deviceProperties|displayTimeUnit|distributedInfo|traceName)"\s*:')
 _PHASE = re.compile(rb'"ph"\s*:')
 _NAME = "[memory]"
 _CUDA = 1  # the device type of CUDA and ROCm; 0 is the CPU
