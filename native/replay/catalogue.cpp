@@ -4,6 +4,8 @@
 #include <stdexcept>
 
 #include "allocator/configured.h"
+#include "baselines/expandable/expandable_allocator.h"
+#include "baselines/gmlake/gmlake_allocator.h"
 #include "baselines/native/native_allocator.h"
 
 namespace movie {
@@ -18,6 +20,14 @@ std::unique_ptr<Allocator> make_native(Driver& driver, const AllocatorOptions& o
     return std::make_unique<NativeAllocator>(driver, native_settings(options));
 }
 
+std::unique_ptr<Allocator> make_expandable(Driver& driver, const AllocatorOptions& options) {
+    return std::make_unique<ExpandableAllocator>(driver, native_settings(options));
+}
+
+std::unique_ptr<Allocator> make_gmlake(Driver& driver, const AllocatorOptions& options) {
+    return std::make_unique<GmlakeAllocator>(driver, gmlake_settings(options));
+}
+
 std::unique_ptr<Allocator> make_movie(Driver& driver, const AllocatorOptions& options) {
     return std::make_unique<MovieAllocator>(driver, movie_config(Policy::automatic, options));
 }
@@ -26,14 +36,30 @@ std::unique_ptr<Allocator> make_movie_lean(Driver& driver, const AllocatorOption
     return std::make_unique<MovieAllocator>(driver, movie_config(Policy::lean, options));
 }
 
+const std::vector<std::string> kNativeOptions = {"tie",
+                                                 "max_split_size",
+                                                 "max_non_split_rounding",
+                                                 "large_segment_size",
+                                                 "roundup_power2_divisions",
+                                                 "garbage_collection_threshold",
+                                                 "memory_fraction",
+                                                 "rerun_search"};
+
 // A new allocator is one entry here.
 const std::vector<Maker>& makers() {
     static const std::vector<Maker> all{
         {{.name = "native",
           .summary = "PyTorch's native caching allocator, 2.6 and later, without expandable segments",
-          .options = {"tie", "max_split_size", "max_non_split_rounding", "large_segment_size",
-                      "roundup_power2_divisions", "garbage_collection_threshold", "memory_fraction", "rerun_search"}},
+          .options = kNativeOptions},
          make_native},
+        {{.name = "expandable",
+          .summary = "the same with expandable_segments:True, 2.6 to 2.15",
+          .options = kNativeOptions},
+         make_expandable},
+        {{.name = "gmlake",
+          .summary = "GMLake as released for PyTorch 2.0: stitches free blocks of a stream, largest first",
+          .options = {"frag", "reuse", "auto_gc"}},
+         make_gmlake},
         {{.name = "movie",
           .summary = "MOVie: grows while the card has room, then puts free pages side by side",
           .options = movie_options()},

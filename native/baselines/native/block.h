@@ -59,7 +59,8 @@ struct Block {
     enum class State : std::uint8_t {
         free,
         live,
-        pending,  // freed by its owner, while other streams may still use it
+        pending,   // freed by its owner, while other streams may still use it
+        unmapped,  // addresses of an expandable segment without memory behind them; in no list
     };
 
     Address address = 0;

@@ -1,5 +1,6 @@
 #include "baselines/native/block_heap.h"
 
+#include <iterator>
 #include <stdexcept>
 #include <tuple>
 
@@ -25,8 +26,13 @@ FreeList& BlockHeap::list(Bin& bin, Stream stream) {
 }
 
 Block* BlockHeap::find(FreeList& list, Bytes size) const {
-    const auto at = list.blocks.lower_bound({.size = size});
+    auto at = list.blocks.lower_bound({.size = size});
     if (at == list.blocks.end()) return nullptr;
+    if (settings_.expandable_segments) {
+        // Best fit by the size that a block can grow to. PyTorch walks on only while that falls.
+        for (auto next = std::next(at); next != list.blocks.end(); at = next++)
+            if (expandable_size(*next->block) >= expandable_size(*at->block)) break;
+    }
     // Oversized blocks are not split, so small requests leave them alone, and large ones take only a close match.
     if (size < settings_.max_split_size) {
         if (at->size >= settings_.max_split_size) return nullptr;
@@ -36,9 +42,14 @@ Block* BlockHeap::find(FreeList& list, Bytes size) const {
     return at->block;
 }
 
+Bytes BlockHeap::expandable_size(const Block& block) {
+    const bool can_grow = block.next != nullptr && block.next->state == Block::State::unmapped;
+    return block.size + (can_grow ? block.next->size : 0);
+}
+
 bool BlockHeap::worth_splitting(const Block& block, Bytes size) const {
     const Bytes rest = block.size - size;
-    if (block.list->bin->small()) return rest >= kMinBlockSize;
+    if (block.list->bin->small() || settings_.expandable_segments) return rest >= kMinBlockSize;
     return size < settings_.max_split_size && rest > kSmallSize;
 }
 
@@ -48,6 +59,7 @@ Block* BlockHeap::split(Block* block, Bytes size) {
     rest->size = block->size - size;
     rest->list = block->list;
     rest->segment = block->segment;
+    rest->state = block->state;
     rest->prev = block;
     rest->next = block->next;
     if (rest->next != nullptr) rest->next->prev = rest;
@@ -66,14 +78,16 @@ Block* BlockHeap::take(Block* block, Bytes size) {
 Block* BlockHeap::give_back(Block* block) {
     const auto is_free = [](const Block* other) { return other != nullptr && other->state == Block::State::free; };
     block->state = Block::State::free;
-    if (is_free(block->prev)) merge(block, block->prev);
-    if (is_free(block->next)) merge(block, block->next);
+    for (Block* neighbour : {block->prev, block->next}) {
+        if (!is_free(neighbour)) continue;
+        erase(neighbour);
+        join(block, neighbour);
+    }
     insert(block);
     return block;
 }
 
-void BlockHeap::merge(Block* block, Block* neighbour) {
-    erase(neighbour);
+void BlockHeap::join(Block* block, Block* neighbour) {
     if (block->prev == neighbour) {
         block->address = neighbour->address;
         block->prev = neighbour->prev;
@@ -87,19 +101,27 @@ void BlockHeap::merge(Block* block, Block* neighbour) {
 }
 
 Block* BlockHeap::add_segment(FreeList& list, Address address, Bytes size) {
+    Block* block = add_unmapped_segment(list, address, size);
+    block->state = Block::State::free;
+    insert(block);
+    return block;
+}
+
+Block* BlockHeap::add_unmapped_segment(FreeList& list, Address address, Bytes size) {
     Block* block = new_block();
     block->address = address;
     block->size = size;
     block->list = &list;
     block->segment = ++segments_;
+    block->state = Block::State::unmapped;
     ++list.bin->segments;
-    insert(block);
     return block;
 }
 
 void BlockHeap::remove_segment(Block* block) {
-    if (block->is_split() || block->state != Block::State::free) throw std::logic_error("not a whole free segment");
-    erase(block);
+    const bool unused = block->state == Block::State::free || block->state == Block::State::unmapped;
+    if (block->is_split() || !unused) throw std::logic_error("not a whole free segment");
+    if (block->state == Block::State::free) erase(block);
     --block->list->bin->segments;
     delete_block(block);
 }

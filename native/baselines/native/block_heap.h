@@ -42,10 +42,21 @@ class BlockHeap {
     Block* take(Block* block, Bytes size);
     // A block that is live or pending becomes free and merges with free neighbours; the result is returned.
     Block* give_back(Block* block);
-    // A new segment: one free block. `serial` tells its age.
+    // A new segment: one free block.
     Block* add_segment(FreeList& list, Address address, Bytes size);
-    // Pre: a free block that is a whole segment.
+    // Pre: a free or unmapped block that is a whole segment.
     void remove_segment(Block* block);
+
+    // For expandable segments, whose free addresses may have no memory behind them.
+    // A new segment: one unmapped block.
+    Block* add_unmapped_segment(FreeList& list, Address address, Bytes size);
+    // Links the bytes behind the first `size` as a block of their own, with the same state, and returns it. Pre:
+    // neither is in a list.
+    Block* split(Block* block, Bytes size);
+    // `block` takes in its neighbour. Pre: neither is in a list.
+    void join(Block* block, Block* neighbour);
+    void insert(Block* block);  // into its list
+    void erase(Block* block);   // from its list
 
     // For the oracle, which follows a recording. The free block of the list that covers the address, or null.
     [[nodiscard]] Block* free_block_at(FreeList& list, Address address) const;
@@ -63,18 +74,14 @@ class BlockHeap {
 
   private:
     [[nodiscard]] bool worth_splitting(const Block& block, Bytes size) const;
+    // With what the unmapped addresses behind it would add.
+    [[nodiscard]] static Bytes expandable_size(const Block& block);
     [[nodiscard]] FreeKey key(Block* block) const {
         return {.size = block->size,
                 .order = settings_.tie == TieRule::segment ? block->segment : 0,
                 .address = block->address,
                 .block = block};
     }
-    // Links the bytes behind the first `size` as a block of their own and returns it; neither is in a list.
-    Block* split(Block* block, Bytes size);
-    void insert(Block* block);
-    void erase(Block* block);
-    // `block` takes in its free neighbour.
-    void merge(Block* block, Block* neighbour);
     Block* new_block();
     void delete_block(Block* block);
 

@@ -48,6 +48,12 @@ Address NativeAllocator::malloc(const Request& request) {
     pool.released = false;
     wanted.list = &heap_.list(pool.bin_for(wanted.size), request.stream);
 
+    Block* block = acquire(wanted, request);
+    if (block == nullptr) out_of_memory(request, wanted);
+    return hand_out(block, wanted, request);
+}
+
+Block* NativeAllocator::acquire(const Search& wanted, const Request& request) {
     Block* block = search(wanted);
     if (block == nullptr) {
         if (collects_garbage()) collect_garbage();
@@ -65,8 +71,7 @@ Address NativeAllocator::malloc(const Request& request) {
             block = allocate_segment(wanted, true);
         }
     }
-    if (block == nullptr) out_of_memory(request, wanted);
-    return hand_out(block, wanted, request);
+    return block;
 }
 
 Block* NativeAllocator::search(const Search& wanted) {
@@ -77,12 +82,15 @@ Block* NativeAllocator::search(const Search& wanted) {
 Block* NativeAllocator::allocate_segment(const Search& wanted, bool is_retry) {
     if (is_retry) ++statistics_.num_alloc_retries;
     if (cap_ != 0 && reserved() + wanted.segment_size > cap_) return nullptr;
+    return grow(wanted);
+}
+
+Block* NativeAllocator::grow(const Search& wanted) {
     const Outcome<Address> segment = driver_.malloc(wanted.segment_size);
     if (!segment.ok()) return nullptr;
     const PoolKind kind = wanted.list->bin->kind;
-    ++statistics_.num_device_alloc;
     statistics_.segment.increase(kind, 1);
-    statistics_.reserved_bytes.increase(kind, as_signed(wanted.segment_size));
+    note_reserved(kind, wanted.segment_size);
     if (wanted.segment_size >= heap_.settings().max_split_size) statistics_.oversize_segments.increase(1);
     return heap_.add_segment(*wanted.list, segment.value, wanted.segment_size);
 }
@@ -99,32 +107,33 @@ Block* NativeAllocator::borrow_from_lendable_pools(const Search& wanted, Stream 
 // With a split limit: an idle block beyond the limit that is large enough, or the largest of them until they add up.
 bool NativeAllocator::release_oversize_blocks(const Search& wanted) {
     const Bytes limit = heap_.settings().max_split_size;
-    if (limit == kUnlimited) return false;
+    if (limit == kUnlimited || heap_.settings().expandable_segments) return false;
     const Bytes needed = std::max(wanted.size, limit);
     auto& blocks = wanted.list->blocks;
     const auto fits = blocks.lower_bound({.size = needed});
-    if (fits != blocks.end()) return release_segment(fits->block);
+    if (fits != blocks.end()) return release(fits->block);
     Bytes released = 0;
     while (released < needed && !blocks.empty()) {
         Block* largest = blocks.rbegin()->block;
         const Bytes size = largest->size;
-        if (size < limit || !release_segment(largest)) break;
+        if (size < limit || !release(largest)) break;
         released += size;
     }
     return released >= needed;
 }
 
 void NativeAllocator::release_all() {
-    release_whole_blocks(default_pool_.large);
-    release_whole_blocks(default_pool_.small);
+    if (!begin_releases()) return;
+    release_blocks(default_pool_.large);
+    release_blocks(default_pool_.small);
     auto& pools = heap_.pools();
     for (auto at = pools.begin(); at != pools.end();) {
         const PoolId id = at->first;
         NativePool& pool = at->second;
         ++at;
         if (id == 0 || !pool.released) continue;
-        release_whole_blocks(pool.small);
-        release_whole_blocks(pool.large);
+        release_blocks(pool.small);
+        release_blocks(pool.large);
         if (pool.small.segments + pool.large.segments == 0) heap_.forget_pool(id);
     }
 }
@@ -156,7 +165,7 @@ void NativeAllocator::collect_garbage() {
         for (Block* block : idle) {
             const std::uint64_t block_age = age(block);
             const Bytes size = block->size;
-            if (static_cast<double>(block_age) >= average && release_segment(block)) {
+            if (static_cast<double>(block_age) >= average && release(block)) {
                 progress = true;
                 reclaimed += size;
                 total_age -= block_age;
@@ -184,7 +193,7 @@ void NativeAllocator::out_of_memory(const Request& request, const Search& wanted
 }
 
 Address NativeAllocator::hand_out(Block* block, const Search& wanted, const Request& request) {
-    block = heap_.take(block, wanted.size);
+    block = place(block, wanted.size);
     block->requested = request.bytes;
     live_.insert_or_assign(block->address, block);
     live_requested_ += request.bytes;
@@ -226,11 +235,12 @@ void NativeAllocator::finish_free(Block* block) {
     statistics_.active.decrease(kind, 1);
     statistics_.active_bytes.decrease(kind, as_signed(block->size));
     statistics_.requested_bytes.decrease(kind, as_signed(block->requested));
-    heap_.give_back(block);
+    put_back(block);
     note_split_blocks(kind);
 }
 
 void NativeAllocator::note_split_blocks(PoolKind kind) {
+    if (heap_.settings().expandable_segments) return;  // PyTorch does not count them there
     const auto follow = [kind](StatByKind& figure, std::uint64_t now) {
         const std::int64_t change = static_cast<std::int64_t>(now) - figure[kind].current;
         if (change > 0) figure.increase(kind, change);
@@ -294,34 +304,46 @@ void NativeAllocator::synchronize_events() {
 
 // --- giving memory back ----------------------------------------------------------------------------------------------
 
-bool NativeAllocator::release_segment(Block* block) {
+bool NativeAllocator::release(Block* block) {
     const Bytes size = block->size;
     const PoolKind kind = block->kind();
     if (block->is_split() || driver_.mfree(block->address) != Status::ok) return false;
     heap_.remove_segment(block);
-    ++statistics_.num_device_free;
     statistics_.segment.decrease(kind, 1);
-    statistics_.reserved_bytes.decrease(kind, as_signed(size));
+    note_returned(kind, size);
     if (size >= heap_.settings().max_split_size) statistics_.oversize_segments.decrease(1);
     return true;
 }
 
-bool NativeAllocator::release_whole_blocks(Bin& bin) {
-    bool any = false;
-    for (auto& [handle, list] : bin.lists) {
-        if (list.whole_bytes == 0) continue;
-        for (auto at = list.blocks.begin(); at != list.blocks.end();) {
-            Block* block = (at++)->block;
-            if (!block->is_split()) any |= release_segment(block);
-        }
-    }
-    return any;
+void NativeAllocator::note_reserved(PoolKind kind, Bytes bytes) {
+    ++statistics_.num_device_alloc;
+    statistics_.reserved_bytes.increase(kind, as_signed(bytes));
+}
+
+void NativeAllocator::note_returned(PoolKind kind, Bytes bytes) {
+    ++statistics_.num_device_free;
+    statistics_.reserved_bytes.decrease(kind, as_signed(bytes));
+}
+
+std::vector<Block*> NativeAllocator::releasable(const FreeList& list) const {
+    std::vector<Block*> blocks;
+    const bool in_part = heap_.settings().expandable_segments;
+    if (!in_part && list.whole_bytes == 0) return blocks;
+    for (const FreeKey& key : list.blocks)
+        if (in_part || !key.block->is_split()) blocks.push_back(key.block);
+    return blocks;
+}
+
+void NativeAllocator::release_blocks(Bin& bin) {
+    for (auto& [handle, list] : bin.lists)
+        for (Block* block : releasable(list)) release(block);
 }
 
 void NativeAllocator::empty_cache() {
     const std::lock_guard lock(mutex_);
     synchronize_events();
     release_all();
+    after_empty_cache();
 }
 
 // PyTorch has no such call: what is idle goes back, the largest segments first; only if that is too little, events are
@@ -331,17 +353,13 @@ Bytes NativeAllocator::reclaim(Bytes bytes) {
     const Bytes before = reserved();
     const auto released = [&] { return before - reserved(); };
     const auto release_idle = [&] {
+        if (!begin_releases()) return;
         for (auto& [id, pool] : heap_.pools()) {
             if (id != 0 && !pool.released) continue;
             for (Bin* bin : {&pool.large, &pool.small}) {
                 for (auto& [handle, list] : bin->lists) {
-                    for (auto at = list.blocks.end(); at != list.blocks.begin() && released() < bytes;) {
-                        Block* block = (--at)->block;
-                        if (block->is_split()) continue;
-                        const auto after = std::next(at);
-                        release_segment(block);
-                        at = after;
-                    }
+                    const std::vector<Block*> blocks = releasable(list);
+                    for (auto at = blocks.rbegin(); at != blocks.rend() && released() < bytes; ++at) release(*at);
                 }
             }
         }
@@ -382,9 +400,11 @@ Statistics NativeAllocator::statistics() const {
 Unusable NativeAllocator::unusable(Stream stream, PoolId pool) const {
     const std::lock_guard lock(mutex_);
     Unusable result;
+    Bytes listed = 0;
     for (const auto& [id, other] : heap_.pools()) {
         for (const Bin* bin : {&other.small, &other.large}) {
             for (const auto& [handle, list] : bin->lists) {
+                listed += list.split_bytes + list.whole_bytes;
                 if (id != pool) {
                     result.pool += list.split_bytes + list.whole_bytes;
                 } else if (list.stream != stream) {
@@ -397,7 +417,10 @@ Unusable NativeAllocator::unusable(Stream stream, PoolId pool) const {
         }
     }
     const auto allocated = static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current);
-    result.stream += static_cast<Bytes>(statistics_.active_bytes[PoolKind::all].current) - allocated;
+    const auto active = static_cast<Bytes>(statistics_.active_bytes[PoolKind::all].current);
+    result.stream += active - allocated;
+    // What is in no block: left over where the driver failed, or by relatives.
+    result.soft += reserved() - active - listed;
     result.rounding = allocated - live_requested_;
     return result;
 }

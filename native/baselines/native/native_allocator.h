@@ -1,4 +1,5 @@
 // PyTorch's native caching allocator (2.6 and later, without expandable segments), with its quirks: the baseline.
+// Its relatives share most of it; they override where memory comes from and how it goes back.
 #pragma once
 
 #include <tsl/robin_map.h>
@@ -6,6 +7,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <vector>
 
 #include "allocator/allocator.h"
 #include "baselines/native/block_heap.h"
@@ -13,7 +15,7 @@
 
 namespace movie {
 
-class NativeAllocator final : public Allocator {
+class NativeAllocator : public Allocator {
   public:
     // The driver outlives the allocator.
     NativeAllocator(Driver& driver, const NativeSettings& settings);
@@ -30,24 +32,57 @@ class NativeAllocator final : public Allocator {
     [[nodiscard]] Unusable unusable(Stream stream, PoolId pool) const override;
     [[nodiscard]] ViewCounters views() const override { return {}; }
 
-  private:
+  protected:
     // What one malloc looks for.
     struct Search {
         FreeList* list = nullptr;
         Bytes size = 0;          // of the block
         Bytes segment_size = 0;  // of the segment that would have to be allocated
     };
+
+    // --- where relatives differ; called with the mutex held ----------------------------------------------------------
+    // All rungs that malloc climbs: a free block that serves, or null.
+    virtual Block* acquire(const Search& wanted, const Request& request);
+    // The cached free block that serves, or null.
+    virtual Block* search(const Search& wanted);
+    // Obtains memory from the driver: a free block that serves, or null.
+    virtual Block* grow(const Search& wanted);
+    // Gives back to the driver what can be given of a free block's memory; whether any was.
+    virtual bool release(Block* block);
+    // Comes before blocks are released; false: nothing can be.
+    virtual bool begin_releases() { return true; }
+    // Comes last in empty_cache().
+    virtual void after_empty_cache() {}
+    // Makes a free block that acquire() found live, as large as wanted, and returns it.
+    virtual Block* place(Block* block, Bytes size) { return heap_.take(block, size); }
+    // The contrary: nothing uses the block any more.
+    virtual void put_back(Block* block) { heap_.give_back(block); }
+
+    // --- what they share ---------------------------------------------------------------------------------------------
+    // The memory cap, then grow().
+    Block* allocate_segment(const Search& wanted, bool is_retry);
+    void release_all();
+    // Waits for what other streams still do with freed blocks.
+    void synchronize_events();
+    void note_reserved(PoolKind kind, Bytes bytes);
+    void note_returned(PoolKind kind, Bytes bytes);
+    [[nodiscard]] Bytes reserved() const {
+        return static_cast<Bytes>(statistics_.reserved_bytes[PoolKind::all].current);
+    }
+
+    Driver& driver_;
+    BlockHeap heap_;
+    Bytes cap_ = 0;  // on reserved bytes; 0: none
+    Statistics statistics_;
+
+  private:
     struct Use {
         Event event = 0;  // 0: recording it failed and is tried again
         Block* block = nullptr;
     };
 
-    // The rungs, in the order in which malloc climbs them.
-    Block* search(const Search& wanted);
-    Block* allocate_segment(const Search& wanted, bool is_retry);
     Block* borrow_from_lendable_pools(const Search& wanted, Stream stream);
     bool release_oversize_blocks(const Search& wanted);
-    void release_all();
     void collect_garbage();
     [[noreturn]] void out_of_memory(const Request& request, const Search& wanted);
 
@@ -56,18 +91,14 @@ class NativeAllocator final : public Allocator {
     // Events behind the uses of other streams: polled at each malloc, per stream in order of recording.
     void record_uses(Block* block);
     void poll_events();
-    void synchronize_events();
     bool resolve(Stream stream, Use& use, bool wait);
 
-    bool release_segment(Block* block);
-    bool release_whole_blocks(Bin& bin);
-    bool release_largest(Bytes at_least, Bytes& released);
+    void release_blocks(Bin& bin);
     [[nodiscard]] bool collects_garbage() const {
         return cap_ != 0 && heap_.settings().garbage_collection_threshold > 0;
     }
-    [[nodiscard]] Bytes reserved() const {
-        return static_cast<Bytes>(statistics_.reserved_bytes[PoolKind::all].current);
-    }
+    // The blocks of a list that may have memory to give back, in order of their sizes.
+    [[nodiscard]] std::vector<Block*> releasable(const FreeList& list) const;
 
     // Brings the statistics of free split blocks up to the heap's.
     void note_split_blocks(PoolKind kind);
@@ -80,14 +111,10 @@ class NativeAllocator final : public Allocator {
     };
 
     mutable std::mutex mutex_;
-    Driver& driver_;
-    BlockHeap heap_;
     NativePool& default_pool_;
     tsl::robin_map<Address, Block*, AddressHash> live_;
     std::map<Stream, std::deque<Use>> uses_;
-    Bytes cap_ = 0;
     Bytes live_requested_ = 0;
-    Statistics statistics_;
 };
 
 }  // namespace movie

@@ -36,6 +36,10 @@ struct NativeSettings {
     std::array<std::uint32_t, 16> roundup_power2_divisions{};
     double garbage_collection_threshold = 0;  // share of the memory cap; 0: no collection
     double memory_fraction = 1;               // below 1: caps reserved memory at this share of the card
+    // Blocks lie in expandable segments: a rest is always worth splitting off, and a free block at the end of the
+    // mapped addresses counts as large as it can grow.
+    bool expandable_segments = false;
+    Bytes large_step = kMinBlockSize;  // blocks beyond kSmallSize are a multiple of this
     // Search the free blocks once more after the retry has synchronised events. PyTorch does not (its issue 189504): it
     // can report out of memory while a block that fits lies in the pool.
     bool rerun_search = false;
@@ -45,7 +49,8 @@ struct NativeSettings {
         if (bytes < kMinBlockSize) return kMinBlockSize;
         const std::uint32_t divisions = divisions_for(bytes);
         if (divisions > 1 && bytes > kMinBlockSize * divisions) return round_up_to_division(bytes, divisions);
-        return round_up(bytes, kMinBlockSize);
+        const Bytes rounded = round_up(bytes, kMinBlockSize);
+        return rounded <= kSmallSize ? rounded : round_up(rounded, large_step);
     }
     // Bytes of the segment to ask the driver for when no free block serves a block of `size` bytes.
     [[nodiscard]] Bytes segment_size(Bytes size) const {

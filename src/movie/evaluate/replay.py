@@ -8,6 +8,7 @@ from movie.evaluate.columns import columns_of
 from movie.evaluate.settings import native_options
 from movie.trace.model import Trace
 
+OF_PYTORCH = ("native", "expandable")  # follow the settings that a trace was recorded with
 BOUND = "bound"  # no allocator: the floor that none can go below
 AMPLE = 1 << 46  # bytes of a card on which nothing fails
 VIEW_COUNTERS = ("created", "edited", "reused", "evicted")
@@ -67,7 +68,7 @@ def replay(
     """Replays `trace` under an allocator of the catalogue, or under "bound", the floor.
 
     The start blocks are allocated first, in their order, then come the rows. `options`: texts by name, sizes as plain
-    numbers of bytes; `native` also takes the settings recorded with the trace, where `options` says nothing else.
+    numbers of bytes; those of PyTorch also take the settings recorded with the trace, where `options` says nothing else.
     `memory`: bytes of the card, None for an ample one. `lag`: rows (alloc or free) until queued work is done, None for
     never; `seed` other than 0 draws each piece of work's lag between 0 and twice as much. `costs`: the table of what
     driver calls cost, "per-call" or "per-page". `validate`: watch every call. `reclaim`: other owners of the card ask
@@ -82,7 +83,7 @@ def replay(
     if allocator == BOUND:
         return _floor(columns, options, memory)
     chosen = dict(options or {})
-    if allocator == "native":
+    if allocator in OF_PYTORCH:
         chosen = native_options(trace) | chosen
     device = _core.ModelOptions()
     device.capacity = AMPLE if memory is None else memory
