@@ -211,7 +211,7 @@ def test_blocks_of_a_released_pool_are_blocks_like_others(make):
     subject.watch.check_all()
 
 
-# --- sizes, caps, others on the card -----------------------------------------------------------------------------------
+# --- sizes, caps, others on the card ---------------------------------------------------------------------------------
 
 
 def test_sizes_of_all_kinds(make):
@@ -284,7 +284,7 @@ def test_an_error_of_others_reaches_the_caller_and_breaks_nothing(make):
     subject.watch.check_all()
 
 
-# --- history, threads, the end -----------------------------------------------------------------------------------------
+# --- history, threads, the end ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("most", [0, 1, 7])
