@@ -65,6 +65,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent) end = extent->second.end;
         if (table_.floor(end) > begin) ranges.push_back({begin, table_.floor(end), arena});
     }
+    const Bytes before = reserved_;
     Bytes given = 0;
     for (const Range& range : ranges) {
         if (given >= most) break;
@@ -86,7 +87,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
     drop_empty_views();
     for (const auto& arena : pool.arenas) arena->trim();
     settle();
-    return given;
+    return before - std::min(before, reserved_);  // a page may have gone to the debris instead
 }
 
 void MovieAllocator::empty_cache() {
