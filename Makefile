@@ -38,8 +38,8 @@ check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, 
 	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python tools/links.py
 
-bench: $(VENV)/.built ## measure: each file benchmarks/bench_*.py prints its table
-	@for bench in benchmarks/bench_*.py; do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
+bench: $(VENV)/.built ## measure: each program in benchmarks prints its table, or writes it (docs/ablations.md)
+	@for bench in $(filter-out benchmarks/make_%,$(wildcard benchmarks/*.py)); do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done
 
 format: $(VENV)/.extra-check ## put Python and C++ sources into the project's format
 	$(BIN)/ruff check --fix-only

@@ -2,8 +2,8 @@
 
     python benchmarks/combine_time.py
 
-Pages of 2 MiB (2,048 a request), extents of log-uniform sizes too short to hold the request alone; microseconds of processor
-time, so that other work on the machine does not count.
+Pages of 2 MiB (2,048 a request), extents of log-uniform sizes too short to hold the request alone; microseconds of
+processor time, so that other work on the machine does not count.
 """
 
 import numpy as np
@@ -23,7 +23,7 @@ def extents(random: np.random.Generator, count: int, sizes: int) -> list[tuple[i
 
 def main() -> None:
     random = np.random.default_rng(7)
-    print(f"{'extents':>8} {'sizes':>6}  {'combiner':20} {'median':>8} {'p99':>8}  microseconds; mean pieces and remnant")
+    print(f"{'extents':>8} {'sizes':>6}  {'combiner':20} {'median':>8} {'p99':>8}  µs; mean pieces and remnant")
     for count, sizes in ((256, 32), (256, 64), (512, 64), (1024, 128)):
         instances = [extents(random, count, sizes) for _ in range(INSTANCES)]
         for combiner in ("dynamic", "greedy", "best-fit-decreasing"):

@@ -3,7 +3,7 @@
     python benchmarks/speed.py [RECORDING]
 
 The recording (default: rlhf_torch_R_b24_fix of MOVIE_DATA) is played twice in a row, ids renamed, while 100,000 small
-blocks live throughout; the validator is off. Times are wall clock on one core, the best of three runs.
+blocks live throughout; the validator is off. Times are processor time, the best of three runs.
 """
 
 import os
@@ -25,7 +25,7 @@ ALLOCATORS = ("native", "movie", "movie-lean")
 def events_only(trace: Trace) -> Trace:
     """The alloc and free rows of a trace that starts empty."""
     keep = np.isin(trace.action, (Action.ALLOC, Action.FREE_REQUESTED, Action.FREE_COMPLETED))
-    return trace.take(keep) if hasattr(trace, "take") else _rows(trace, keep)
+    return _rows(trace, keep)
 
 
 def _rows(trace: Trace, keep: np.ndarray) -> Trace:

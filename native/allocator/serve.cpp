@@ -12,11 +12,14 @@ std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site&
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
         return stitch(site, {});
     }
-    if (auto placement = ready_view(site, {})) return placement;
     const bool may_grow = config_.policy == Policy::automatic;
     if (may_grow)
         if (auto placement = grow_within_budget(site)) return placement;
-    if (auto placement = contiguous_anywhere(site, reach)) return placement;
+    // A free range before a view: a block in a view scatters over ranges that later requests could have had whole.
+    if (auto placement = contiguous_anywhere(site, {})) return placement;
+    if (auto placement = ready_view(site, {})) return placement;
+    if (reach.wait)
+        if (auto placement = contiguous_anywhere(site, reach)) return placement;
     if (auto placement = stitch(site, {.lend = reach.lend})) return placement;
     if (reach.wait)
         if (auto placement = stitch(site, reach)) return placement;
@@ -42,7 +45,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {
-    // The shortest wait, then the shortest range, then the lowest address.
+    // No wait before any wait, then the shortest range, whatever the wait: the same request finds the same range in every
+    // iteration, so that layouts settle.
     struct Window {
         Address begin = 0;
         std::uint32_t wait = 0;
@@ -52,7 +56,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(con
     std::optional<Window> best;
     const auto& extents = site.pool.space.extents();
     const auto better = [&best](std::uint32_t wait, Bytes range) {
-        return !best || wait < best->wait || (wait == best->wait && range < best->range);
+        if (!best || (wait == 0) != (best->wait == 0)) return !best || wait == 0;
+        return range < best->range || (range == best->range && wait < best->wait);
     };
     for (auto group = extents.begin(); group != extents.end();) {
         // Extents that touch differ in their fences only.

@@ -7,6 +7,7 @@ namespace movie {
 
 void bind_driver(nanobind::module_& m);     // what every device offers
 void bind_device(nanobind::module_& m);     // the model device: options, ledger, faults, its clock
+void bind_host(nanobind::module_& m);       // the host device, and soaks on it
 void bind_allocator(nanobind::module_& m);  // allocators and what they report
 void bind_replay(nanobind::module_& m);     // traces through allocators, the native oracle
 void bind_trace(nanobind::module_& m);      // scanning files of strangers before Python loads them

@@ -8,6 +8,7 @@ NB_MODULE(_core, m) {
     m.attr("__version__") = MOVIE_VERSION;
     movie::bind_driver(m);
     movie::bind_device(m);
+    movie::bind_host(m);
     movie::bind_allocator(m);
     movie::bind_validator(m);
     movie::bind_replay(m);

@@ -47,7 +47,7 @@ struct ReplayResult {
     std::uint64_t stalled_rows = 0;
     ViewCounters views, views_last_quarter;
     Unusable unusable_at_peak;
-    double host_ns_per_event = 0;  // time in the replay loop, validator included if it is on
+    double host_ns_per_event = 0;  // processor time in the replay loop, validator included if it is on
     std::vector<TimelineSample> timeline;
 };
 

@@ -83,3 +83,19 @@ def test_a_file_of_two_devices_asks_which(data_dir, tmp_path):
 def test_arguments_are_needed(case):
     assert_one_line_error(movie("convert"), "IN")
     assert_one_line_error(movie("convert", case), "OUT")
+
+
+def test_a_problem_of_minimalloc_asks_for_the_same(case, tmp_path):
+    target = tmp_path / "problem.csv"
+    assert movie("convert", case, target).returncode == 0
+    assert target.read_text().splitlines()[0] == "id,lower,upper,size"
+    before, after = facts(case), facts(target)
+    for name in ("allocations", "peak_requested"):
+        assert before["trace"][name] == after["trace"][name]
+
+
+def test_a_log_survives_parquet(data_dir, tmp_path):
+    path = data_dir / "traces" / "rmm_log_format_example.csv"
+    target = tmp_path / "log.parquet"
+    assert movie("convert", path, target).returncode == 0
+    assert facts(target) == facts(path)

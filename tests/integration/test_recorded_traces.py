@@ -95,6 +95,45 @@ def test_recordings(data_dir):
         assert calls == {"deepspeed-z3": 1, "graph-step": 4}.get(row["framework"], 0)
 
 
+def test_logs_of_other_programs(data_dir):
+    rows = index_of(data_dir, {"kineto-memory", "minimalloc-csv", "stalloc-text", "rmm-csv"})
+    assert len(rows) == 10
+    for row in rows:
+        [trace] = read_trace(data_dir / row["path"])
+        assert trace.allocations == int(row["allocs"])
+        events = np.isin(trace.action, (Action.ALLOC, Action.FREE_REQUESTED, Action.OOM))
+        assert int(np.count_nonzero(events)) == int(row["events"])
+        assert trace.device == (0 if row["device"] == "-" else int(row["device"]))
+        assert not trace.completions_recorded
+        for column, step in (("peak_live_requested_bytes", 1), ("peak_live_512_bytes", 512)):
+            if row[column] != "-":
+                assert live_bytes(trace, Action.FREE_REQUESTED, step=step).max() == int(row[column])
+        if row["class"] == "minimalloc-csv":
+            assert trace.capacity == int(row["path"].split(".")[-2])
+        elif row["class"] == "kineto-memory":
+            assert int(trace.start.bytes.sum()) == int(row["start_live_bytes"])
+            assert trace.start_reserved == trace.end_reserved == int(row["end_reserved_bytes"])
+            assert not any("running sum" in warning for warning in trace.warnings)
+
+
+# As published for them, in GiB: what is alive at most, and of that in what native PyTorch reserved.
+PLAIN_ROWS = {
+    "flash_fsdp1_opt6.7b_R_var": 20.94,
+    "flash_opt1.3b_LR_var": 17.71,
+    "flash_opt1.3b_R_var": 14.97,
+    "fsdp1_opt6.7b_R_var": 25.59,
+    "tinyllama_R_var": 22.99,
+}
+
+
+def test_plain_rows(data_dir):
+    for name, peak in PLAIN_ROWS.items():
+        [trace] = read_trace(data_dir / "gmlake-traces" / f"{name}.bin.xz")
+        assert trace.complete
+        assert live_bytes(trace, Action.FREE_REQUESTED).max() / GIB == pytest.approx(peak, abs=0.01)
+        assert len(np.unique(trace.stream)) == (4 if "fsdp1" in name else 1)
+
+
 def test_cases(data_dir):
     rows = index_of(data_dir, {"case"})
     assert len(rows) == 28

@@ -31,6 +31,7 @@ RESULT = {
     "stalled_rows": COUNT,
     "driver_seconds": NUMBER,
     "driver_seconds_last_quarter": NUMBER,
+    "driver_seconds_to_first_peak": NUMBER,
     "views": dict.fromkeys(("created", "edited", "reused", "evicted", "last_quarter"), COUNT),
     "unusable_at_peak": dict.fromkeys(("none", "hard", "soft", "stream", "pool", "rounding"), COUNT),
     "host_ns_per_event": NUMBER,

@@ -88,5 +88,5 @@ def test_an_exact_combination_is_found_where_greedy_leaves_a_remnant() -> None:
 
 
 def test_an_unknown_combiner_is_named() -> None:
-    with pytest.raises(ValueError, match="oracle.*known: dynamic"):
+    with pytest.raises(ValueError, match=r"oracle.*known: dynamic"):
         _core.combine([(1, 0, 0)], 1, "oracle")

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "driver/driver.h"
-#include "driver/model/address_book.h"
+#include "driver/address_book.h"
 #include "driver/model/clock.h"
 
 namespace movie {

@@ -38,7 +38,10 @@ Status WatchedDriver::release(Handle handle) {
     const Lock lock(validator_.mutex());
     if (validator_.watching()) validator_.before_release(handle);
     const Status status = device_.release(handle);
-    if (succeeded(status)) validator_.released(handle);
+    if (succeeded(status))
+        validator_.released(handle);
+    else if (validator_.watching())
+        validator_.release_refused(handle);
     return status;
 }
 
@@ -54,7 +57,10 @@ Status WatchedDriver::unmap(Address address, Bytes size) {
     const Lock lock(validator_.mutex());
     if (validator_.watching()) validator_.before_unmap(address, size);
     const Status status = device_.unmap(address, size);
-    if (succeeded(status)) validator_.unmapped(address, size);
+    if (succeeded(status))
+        validator_.unmapped(address, size);
+    else if (validator_.watching())
+        validator_.refused(size);
     return status;
 }
 

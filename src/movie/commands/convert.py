@@ -12,7 +12,9 @@ from movie.sizes import format_size
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="A trace in any format that is read.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write: .parquet, or .case for text.")],
+    target: Annotated[
+        Path, typer.Argument(metavar="OUT", help="The file to write: .parquet, .case, or .csv for minimalloc.")
+    ],
     device: Annotated[
         int | None, typer.Option(metavar="N", min=0, help="Which device of a trace with several.")
     ] = None,

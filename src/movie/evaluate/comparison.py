@@ -124,7 +124,7 @@ def compare(
 
     Raises InputError for a file that cannot be read or replayed, and for conditions that no device can meet.
     """
-    _check_costs(conditions.costs)
+    check_costs(conditions.costs)
     tell = progress or (lambda what, share: None)
     tell("reading", None)
     traces = read_trace(path, device=device)
@@ -134,7 +134,7 @@ def compare(
     )
     devices = tuple(_on_device(trace, allocators, conditions, memory, tell) for trace in traces)
     return Comparison(
-        facts=_together(path, [comparison.facts for comparison in devices]),
+        facts=together(path, [comparison.facts for comparison in devices]),
         memory=memory,
         conditions=conditions,
         warnings=tuple(dict.fromkeys(warning for trace in traces for warning in trace.warnings)),
@@ -156,7 +156,7 @@ def _on_device(
             result = replay(
                 trace,
                 spec.name,
-                _as_recorded(spec, fidelity),
+                as_recorded(spec, fidelity),
                 memory=memory,
                 lag=conditions.lag,
                 costs=conditions.costs,
@@ -169,11 +169,11 @@ def _on_device(
         except ValueError as error:  # a setting recorded in the trace that an allocator cannot take
             raise TraceError(trace.path, "", f"cannot be replayed under {spec}: {error}") from None
         runs.append(Run(str(spec), trace.device, len(trace), result))
-    facts = _facts(trace, _core.floor_of(columns))
+    facts = facts_of(trace, _core.floor_of(columns))
     return DeviceComparison(trace.device, facts, _fidelity_line(fidelity), tuple(runs))
 
 
-def _as_recorded(spec: AllocatorSpec, fidelity: Fidelity | None) -> dict[str, str]:
+def as_recorded(spec: AllocatorSpec, fidelity: Fidelity | None) -> dict[str, str]:
     """The options of a run: `native` breaks ties as PyTorch did in the recording, unless it was told how."""
     if spec.name != "native" or fidelity is None:
         return spec.options
@@ -185,7 +185,8 @@ def _share(tell: Progress, what: str, rows: int) -> Callable[[int], None]:
     return lambda row: tell(what, row / max(rows, 1))
 
 
-def _facts(trace: Trace, floor: _core.Floor) -> Facts:
+def facts_of(trace: Trace, floor: _core.Floor) -> Facts:
+    """What a trace is, as tables and documents say it."""
     streams = np.union1d(trace.stream[np.isin(trace.action, (Action.ALLOC, Action.USE))], trace.start.stream)
     return Facts(
         path=trace.path,
@@ -200,7 +201,8 @@ def _facts(trace: Trace, floor: _core.Floor) -> Facts:
     )
 
 
-def _together(path: Path, facts: Sequence[Facts]) -> Facts:
+def together(path: Path, facts: Sequence[Facts]) -> Facts:
+    """What a file is, from what its devices are."""
     return Facts(
         path=str(path),
         events=sum(one.events for one in facts),
@@ -214,7 +216,8 @@ def _together(path: Path, facts: Sequence[Facts]) -> Facts:
     )
 
 
-def _check_costs(name: str) -> None:
+def check_costs(name: str) -> None:
+    """Raises InputError for a cost table that there is not."""
     options = _core.ModelOptions()
     options.costs = name
     try:

@@ -40,7 +40,7 @@ class ReplayResult:
     reserved_after_empty_cache: Sequence[int] = ()  # one entry for each empty_cache row
     live_after_empty_cache: Sequence[int] = ()
     reserved_at_external: Sequence[int] = ()  # one entry for each external row, after any reclaim
-    host_ns_per_event: float = 0.0  # of an alloc or free, the replay loop (and the validator if on) included
+    host_ns_per_event: float = 0.0  # processor time of an alloc or free, replay loop (and validator if on) included
     timeline: Sequence[tuple[int, int, int]] = ()  # (row, requested, reserved): the highest since the entry before
 
     @property

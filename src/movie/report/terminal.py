@@ -4,7 +4,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from movie.evaluate.comparison import Comparison, DeviceComparison, Run
+from movie.evaluate.comparison import Comparison, Conditions, DeviceComparison, Facts, Run
 from movie.report.verdict import report, verdict
 from movie.sizes import format_size
 
@@ -18,9 +18,8 @@ def show(comparison: Comparison, console: Console, title: str = "") -> None:
         console.print(_device(device, named=comparison.facts.devices > 1))
 
 
-def trace_line(device: DeviceComparison) -> str:
+def trace_line(facts: Facts) -> str:
     """What the trace is, in one line."""
-    facts = device.facts
     start = f"starts with {format_size(facts.start_live)} alive" if facts.start_live else "starts empty"
     streams = f"{facts.streams:,} stream{'' if facts.streams == 1 else 's'}"
     return f"{facts.events:,} events, {facts.allocations:,} allocations, {streams}, {start}"
@@ -29,14 +28,13 @@ def trace_line(device: DeviceComparison) -> str:
 def assumptions(comparison: Comparison) -> str:
     """What the replay supposes about the card: capacity, cost table, lag."""
     card = f"card of {format_size(comparison.memory)}" if comparison.memory is not None else "ample card"
-    return f"{card} · modelled costs: {comparison.conditions.costs} · {lag_text(comparison)}"
+    return f"{card} · {conditions_text(comparison.conditions)}"
 
 
-def lag_text(comparison: Comparison) -> str:
-    """How long the device takes, as the replay supposes."""
-    if comparison.conditions.lag is None:
-        return "device work never completes"
-    return f"device lags {comparison.conditions.lag:,} rows"
+def conditions_text(conditions: Conditions) -> str:
+    """The cost table, and how long the device takes, as the replay supposes."""
+    lag = "device work never completes" if conditions.lag is None else f"device lags {conditions.lag:,} rows"
+    return f"modelled costs: {conditions.costs} · {lag}"
 
 
 def driver_time(seconds: float) -> str:
@@ -67,7 +65,7 @@ def _device(device: DeviceComparison, named: bool) -> RenderableType:
     for run in device.runs:
         verdicts.add_row(Text(f"{run.allocator}:"), _verdict(run, device.native))
     lines: list[RenderableType] = [
-        Text(trace_line(device) if not named else f"device {device.number}: {trace_line(device)}")
+        Text(trace_line(device.facts) if not named else f"device {device.number}: {trace_line(device.facts)}")
     ]
     if device.fidelity:
         lines.append(Text(device.fidelity))

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
-from movie.trace import case, parquet, snapshot_file
+from movie.trace import case, kineto, lifetimes, minimalloc, parquet, rmm, rows, snapshot_file, stalloc
 from movie.trace.errors import TraceError
 from movie.trace.format import Format
 from movie.trace.model import Trace
@@ -16,12 +16,19 @@ FORMATS: tuple[Format, ...] = (
     snapshot_file.PICKLE,
     case.FORMAT,
     snapshot_file.PAGE,
+    kineto.FORMAT,
     snapshot_file.JSON,
+    stalloc.FORMAT,
+    rmm.FORMAT,
+    minimalloc.FORMAT,
+    lifetimes.FORMAT,
+    rows.FORMAT,
 )
 WRITERS: dict[str, Callable[[Trace, str | Path], None]] = {
     ".parquet": parquet.write_parquet,
     ".case": case.write_case,
     ".txt": case.write_case,
+    ".csv": minimalloc.write_minimalloc,
 }
 
 
@@ -58,10 +65,11 @@ def read_trace(path: str | Path, device: int | None = None, limits: Limits | Non
 
 
 def write_trace(traces: Trace | list[Trace], path: str | Path) -> None:
-    """Writes a trace of one device; the end of the name says how: `.parquet`, or `.case` and `.txt` for a text case.
+    """Writes a trace of one device; the end of the name says how.
 
-    What a format cannot hold is said by its writer (`case.write_case`, `parquet.write_parquet`). Raises TraceError for
-    any other end of the name, for more than one device, and where the file cannot be written; nothing is left then.
+    `.parquet`; `.case` and `.txt` for a text case; `.csv` for a problem of minimalloc. What a format cannot hold is
+    said by its writer (`parquet.write_parquet`, `case.write_case`, `minimalloc.write_minimalloc`). Raises TraceError
+    for any other end of the name, for more than one device, and where the file cannot be written; nothing is left then.
     """
     single = [traces] if isinstance(traces, Trace) else traces
     write = WRITERS.get(Path(path).suffix.lower())

@@ -124,8 +124,9 @@ def _lines(trace: Trace, times: bool) -> list[NDArray[Any]]:
         column = getattr(trace, name)
         segment = segments.size if name == "bytes" else getattr(segments, name)
         parts[name] = (getattr(start, name), segment, np.where(frees, np.zeros((), column.dtype), column))
-    # The types of the schema hold every value of the model, so nothing is lost in the casts.
-    return [np.concatenate([part.astype(f.type.to_pandas_dtype()) for part in parts[f.name]]) for f in _SCHEMA]
+    # The types of the schema hold every value of the model, so nothing is lost in the casts. Arrow and numpy
+    # name them alike.
+    return [np.concatenate([part.astype(str(f.type)) for part in parts[f.name]]) for f in _SCHEMA]
 
 
 def _read(source: Source) -> list[Trace]:

@@ -1,4 +1,4 @@
-"""Snapshots of torch in the containers that people have them in: pickle, JSON, MemoryViz page, each also in gzip."""
+"""Snapshots of torch in the containers that people have them in: pickle, JSON, MemoryViz page, each also packed."""
 
 import re
 
@@ -11,7 +11,7 @@ from movie.trace.source import Source
 
 
 def _form(source: Source, name: str) -> str:
-    return f"torch snapshot ({name}, gzip)" if source.packed else f"torch snapshot ({name})"
+    return f"torch snapshot ({name}, {source.packed})" if source.packed else f"torch snapshot ({name})"
 
 
 def _is_pickle(head: bytes) -> bool:

@@ -1,17 +1,16 @@
-"""The bytes of a trace file: read up to a limit, taken out of gzip, refused before they can do harm."""
+"""The bytes of a trace file: read up to a limit, taken out of gzip or xz, refused before they can do harm."""
 
 import io
 import os
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from movie.trace.errors import TraceError
+from movie.trace.packing import LONGEST_MAGIC, PACKINGS, Packing
 
 _CHUNK = 1 << 20
 HEAD = 4096  # bytes by which formats are recognised
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True)
@@ -31,11 +30,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Source:
-    """A file's content. `data` is unpacked; `packed` says whether it was in gzip."""
+    """A file's content. `data` is unpacked; `packed` names what it was in: `gzip`, `xz`, or nothing."""
 
     path: str
     data: bytes
-    packed: bool
+    packed: str
     limits: Limits
 
     def error(self, where: str, what: str) -> TraceError:
@@ -45,15 +44,16 @@ class Source:
 def read_source(path: str | Path, limits: Limits, recognises: Callable[[bytes], object]) -> Source:
     """Reads a file. `recognises` sees the first (unpacked) bytes before the rest is read, and raises if it knows none.
 
-    Raises TraceError for what cannot be read, is empty, broken gzip, or larger than the limits.
+    Raises TraceError for what cannot be read, is empty, broken gzip or xz, or larger than the limits.
     """
     name = os.fspath(path)
     try:
         with open(name, "rb") as file:
-            head = file.read(len(_GZIP))
-            packed = head == _GZIP
-            chunks = _unpacked(name, file, head, limits) if packed else _plain(file, head)
-            return Source(name, _collect(name, chunks, limits, recognises), packed, limits)
+            head = file.read(LONGEST_MAGIC)
+            packing = next((packing for packing in PACKINGS if head.startswith(packing.magic)), None)
+            chunks = _unpacked(name, file, head, packing, limits) if packing else _plain(file, head)
+            data = _collect(name, chunks, limits, recognises)
+            return Source(name, data, packing.name if packing else "", limits)
     except (OSError, ValueError) as error:  # ValueError: a path with a null byte
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise TraceError(name, "", f"cannot be read: {reason}") from None
@@ -83,31 +83,30 @@ def _collect(name: str, chunks: Iterator[bytes], limits: Limits, recognises: Cal
     return data
 
 
-def _unpacked(name: str, file: io.BufferedReader, head: bytes, limits: Limits) -> Iterator[bytes]:
-    """The content of a gzip file, of one or more members, a chunk at a time."""
+def _unpacked(name: str, file: io.BufferedReader, head: bytes, packing: Packing, limits: Limits) -> Iterator[bytes]:
+    """The content of a packed file, of one or more members, a chunk at a time."""
     read = written = 0
     packed = head + file.read(_CHUNK)
-    member = zlib.decompressobj(wbits=31)
+    member = packing.member()
     while packed:
         read += len(packed)
-        while packed:
+        while packed or not member.hungry:
             try:
-                chunk = member.decompress(packed, _CHUNK)
-            except zlib.error as error:
-                raise TraceError(name, "gzip", f"is broken: {error}") from None
+                chunk = member.unpack(packed, _CHUNK)
+            except packing.errors as error:
+                raise TraceError(name, packing.name, f"is broken: {error}") from None
             written += len(chunk)
             if written > limits.free_growth and written > limits.growth * read:
-                raise TraceError(name, "gzip", f"grows more than {limits.growth} times: not a trace")
+                raise TraceError(name, packing.name, f"grows more than {limits.growth} times: not a trace")
             yield chunk
-            if member.eof:
-                packed = member.unused_data.lstrip(b"\0")  # padding between members is allowed
+            packed = member.rest
+            if member.ended:
+                packed = packed.lstrip(b"\0")  # padding between members is allowed
                 if packed:
-                    member = zlib.decompressobj(wbits=31)
-            else:
-                packed = member.unconsumed_tail
+                    member = packing.member()
         packed = file.read(_CHUNK)
-        if packed and member.eof:
+        if packed and member.ended:
             packed = packed.lstrip(b"\0")
-            member = zlib.decompressobj(wbits=31)
-    if not member.eof:
-        raise TraceError(name, "gzip", "ends early")
+            member = packing.member()
+    if not member.ended:
+        raise TraceError(name, packing.name, "ends early")

@@ -69,7 +69,7 @@ def test_containers(tmp_path):
         (b'{"a": "\xff"}', "JSON: cannot be loaded"),
         (b'{"a": %s}' % (b"9" * 10000), "JSON: cannot be loaded"),
         (b"[]", "is a list, not a memory snapshot"),
-        (b'{"traceEvents": []}', "has no 'segments'"),
+        (b'{"events": []}', "has no 'segments'"),
         (b'{"segments": []}', "has no 'device_traces'"),
         (b'{"segments": [], "device_traces": [[]]}', "holds no events and no segments"),
     ],

@@ -1,6 +1,7 @@
 """Files as they come: whole, packed, broken, none."""
 
 import gzip
+import lzma
 import os
 import zlib
 
@@ -20,7 +21,16 @@ def fails(path, limits=None):
     return text
 
 
-@pytest.mark.parametrize("content", [CASE, gzip.compress(CASE, mtime=0), gzip.compress(CASE[:30], mtime=0) + gzip.compress(CASE[30:], mtime=0)])
+@pytest.mark.parametrize(
+    "content",
+    [
+        CASE,
+        gzip.compress(CASE, mtime=0),
+        gzip.compress(CASE[:30], mtime=0) + gzip.compress(CASE[30:], mtime=0),
+        lzma.compress(CASE),
+        lzma.compress(CASE[:30]) + lzma.compress(CASE[30:]),
+    ],
+)
 @pytest.mark.parametrize("name", ["a.case", "a.pickle", "a", "a.parquet.gz"])
 def test_content_counts_not_the_name(tmp_path, content, name):
     (tmp_path / name).write_bytes(content)
@@ -41,6 +51,12 @@ def test_content_counts_not_the_name(tmp_path, content, name):
         (gzip.compress(CASE, mtime=0)[:-6] + b"\0\0\0\0\0\0", "is broken"),
         (gzip.compress(CASE, mtime=0) + b"garbage", "is broken"),
         (b"\x1f\x8b", "ends early"),
+        (lzma.compress(b""), "is empty"),
+        (lzma.compress(CASE)[:-3], "ends early"),
+        (lzma.compress(CASE)[:20], "ends early"),
+        (lzma.compress(CASE)[:-6] + bytes(6), "xz: is broken"),
+        (lzma.compress(CASE) + b"garbage" * 2, "xz: is broken"),
+        (b"\xfd7zXZ\x00", "ends early"),
     ],
 )
 def test_what_cannot_be_a_trace(tmp_path, content, what):
@@ -49,8 +65,9 @@ def test_what_cannot_be_a_trace(tmp_path, content, what):
     assert what in fails(path)
 
 
-def test_padding_after_gzip_is_no_fault(tmp_path):
-    (tmp_path / "a").write_bytes(gzip.compress(CASE, mtime=0) + b"\0" * 1000)
+@pytest.mark.parametrize("packed", [gzip.compress(CASE, mtime=0), lzma.compress(CASE)])
+def test_padding_after_the_packed_is_no_fault(tmp_path, packed):
+    (tmp_path / "a").write_bytes(packed + b"\0" * 1000)
     assert len(read_trace(tmp_path / "a")) == 1
 
 
@@ -78,6 +95,29 @@ def test_gzip_bomb(tmp_path):
     assert path.stat().st_size < 1 << 20
     assert "grows more than 400 times" in fails(path)
     assert "larger than 1048576 bytes" in fails(path, Limits(size=1 << 20))
+
+
+def test_xz_bomb(tmp_path):
+    path = tmp_path / "bomb.xz"
+    path.write_bytes(lzma.compress(b"# gpu-alloc-case 1\n" + bytes(80 << 20), preset=1))
+    assert "xz: grows more than 400 times" in fails(path)
+    assert "larger than 1048576 bytes" in fails(path, Limits(size=1 << 20))
+
+
+def test_xz_that_wants_too_much_memory(tmp_path):
+    filters = [{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 29}]
+    path = tmp_path / "greedy.xz"
+    path.write_bytes(lzma.compress(CASE, filters=filters))
+    assert "xz: is broken: Memory usage limit" in fails(path)
+
+
+def test_content_of_many_chunks(tmp_path):
+    """More than one step of unpacking, and of reading."""
+    lines = b"".join(b"alloc b%d %d 0 0\n" % (i, 512 + i * i % 100_003) for i in range(120_000))
+    for packed in (gzip.compress(CASE + lines), lzma.compress(CASE + lines, preset=0)):
+        (tmp_path / "a").write_bytes(packed)
+        [trace] = read_trace(tmp_path / "a")
+        assert trace.allocations == 120_001
 
 
 def test_a_file_of_nothing_known_is_refused_before_it_is_read_whole(tmp_path):

@@ -1,4 +1,4 @@
-#include "driver/model/address_book.h"
+#include "driver/address_book.h"
 
 #include <cinttypes>
 #include <cstdio>
@@ -31,9 +31,15 @@ Outcome<Address> AddressBook::reserve(Bytes size) {
     if (size > address_space_ - reserved_addresses_) return {Status::out_of_addresses, 0};
     const Address address = next_address_;
     next_address_ = round_up(address + size + kSpacing, granularity_);
+    return {reserve_at(address, size), address};
+}
+
+Status AddressBook::reserve_at(Address address, Bytes size) {
+    if (size > address_space_ - reserved_addresses_) return Status::out_of_addresses;
     reservations_.emplace(address, size);
     reserved_addresses_ += size;
-    return {Status::ok, address};
+    ++gaps_;
+    return Status::ok;
 }
 
 void AddressBook::check_free_address(Address address, Bytes size) const {
@@ -49,6 +55,7 @@ void AddressBook::free_address(Address address, Bytes size) {
     check_free_address(address, size);
     reservations_.erase(address);
     reserved_addresses_ -= size;
+    --gaps_;
 }
 
 Handle AddressBook::create(Bytes size) {
@@ -91,8 +98,36 @@ void AddressBook::check_map(Address address, Bytes size, Handle handle) const {
         violate("map", address, size, "the range is mapped already");
 }
 
+bool AddressBook::gap_before(Address address) const {
+    if (reservations_.contains(address)) return false;
+    const auto next = mappings_.lower_bound(address);
+    return next == mappings_.begin() || std::prev(next)->first + std::prev(next)->second.size != address;
+}
+
+bool AddressBook::gap_behind(Address address) const {
+    const auto range = std::prev(reservations_.lower_bound(address));
+    return range->first + range->second != address && !mappings_.contains(address);
+}
+
+std::size_t AddressBook::areas_of_map(Address address, Bytes size) const {
+    return (gap_before(address) ? 1U : 0U) + (gap_behind(address + size) ? 1U : 0U);
+}
+
+bool AddressBook::accessible(Address address, Bytes size) const {
+    auto mapping = mappings_.upper_bound(address);
+    if (mapping == mappings_.begin()) return false;
+    Address at = std::prev(mapping)->first;
+    for (--mapping; at < address + size; ++mapping) {
+        if (mapping == mappings_.end() || mapping->first != at || !mapping->second.accessible) return false;
+        at += mapping->second.size;
+        if (at <= address) return false;
+    }
+    return true;
+}
+
 void AddressBook::map(Address address, Bytes size, Handle handle) {
     check_map(address, size, handle);
+    gaps_ += areas_of_map(address, size) - 1;
     mappings_.emplace(address, Mapping{.size = size, .handle = handle});
     ++handles_.at(handle).mapped;
 }
@@ -112,6 +147,8 @@ std::uint64_t AddressBook::check_complete_mappings(const char* call, Address add
 
 AddressBook::Unmapped AddressBook::unmap(Address address, Bytes size) {
     Unmapped result{.handles = check_complete_mappings("unmap", address, size)};
+    gaps_ += 1;
+    gaps_ -= (gap_before(address) ? 1U : 0U) + (gap_behind(address + size) ? 1U : 0U);
     auto mapping = mappings_.find(address);
     while (mapping != mappings_.end() && mapping->first < address + size) {
         const auto physical = handles_.find(mapping->second.handle);
@@ -126,7 +163,8 @@ AddressBook::Unmapped AddressBook::unmap(Address address, Bytes size) {
 
 void AddressBook::set_access(Address address, Bytes size) {
     (void)check_complete_mappings("set_access", address, size);
-    for (auto mapping = mappings_.find(address); mapping != mappings_.end() && mapping->first < address + size; ++mapping)
+    for (auto mapping = mappings_.find(address); mapping != mappings_.end() && mapping->first < address + size;
+         ++mapping)
         mapping->second.accessible = true;
 }
 

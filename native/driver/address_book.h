@@ -1,4 +1,5 @@
-// Reservations, handles and mappings of a device that exists on paper, with every rule of the driver enforced.
+// Reservations, handles and mappings, with every rule of the driver enforced: the books of devices that have no driver
+// to keep them.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,10 @@ class AddressBook {
     // `address_space`: bytes of virtual addresses that may be reserved at a time.
     AddressBook(Bytes granularity, Bytes address_space);
 
+    // A range at an address of the book's choice.
     Outcome<Address> reserve(Bytes size);
+    // A range that somebody else chose. Pre: it touches no other.
+    Status reserve_at(Address address, Bytes size);
     void free_address(Address address, Bytes size);
 
     Handle create(Bytes size);
@@ -44,7 +48,16 @@ class AddressBook {
     void check_free_address(Address address, Bytes size) const;
 
     [[nodiscard]] const std::map<Address, Mapping>& mappings() const { return mappings_; }
+    // Mappings, and stretches of reservations between them: what an operating system keeps a record of.
+    [[nodiscard]] std::size_t areas() const { return mappings_.size() + gaps_; }
+    // By how many parts a mapping at this place would add to areas(). Pre: check_map() would pass.
+    [[nodiscard]] std::size_t areas_of_map(Address address, Bytes size) const;
+    // Whether all of [address, address + size) is mapped with access.
+    [[nodiscard]] bool accessible(Address address, Bytes size) const;
+    // Whether the handle's memory has not returned to the card.
+    [[nodiscard]] bool holds(Handle handle) const { return handles_.contains(handle); }
     [[nodiscard]] std::size_t handles() const { return handles_.size(); }
+    [[nodiscard]] const std::map<Address, Bytes>& reserved() const { return reservations_; }  // address -> size
     [[nodiscard]] std::size_t reservations() const { return reservations_.size(); }
 
   private:
@@ -54,8 +67,13 @@ class AddressBook {
         bool released = false;
     };
 
+    // Whether the reservation goes on, unmapped, before this address or behind it.
+    [[nodiscard]] bool gap_before(Address address) const;
+    [[nodiscard]] bool gap_behind(Address address) const;
+
     Bytes granularity_;
     Bytes address_space_;
+    std::size_t gaps_ = 0;
     Bytes reserved_addresses_ = 0;
     Address next_address_ = Address{1} << 40;
     Handle next_handle_ = 1;

@@ -1,6 +1,6 @@
 """How fast replays are, and what they say: the recordings that ship, under every allocator of the catalogue.
 
-python benchmarks/bench_replay.py [TRACE...]
+python benchmarks/recordings.py [TRACE...]
 """
 
 import sys

@@ -1,0 +1,111 @@
+"""`movie fit`: what card a recorded run needs, and what driver work costs as the card gets smaller."""
+
+import json
+from contextlib import nullcontext
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from movie.commands.replay import OUT_OF_MEMORY, parse_lag
+from movie.errors import InputError
+from movie.sizes import parse_size
+
+_PLOTS = (".svg", ".html")
+
+
+def fit(
+    trace: Annotated[Path, typer.Argument(metavar="TRACE", help="A recorded run, in any format that is read.")],
+    allocator: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allocator",
+            "-a",
+            metavar="NAME",
+            help="An allocator; options follow a colon (native:tie=segment). Repeatable.",
+        ),
+    ] = None,
+    curve: Annotated[bool, typer.Option("--curve", help="Also driver time against card size.")] = False,
+    factors: Annotated[
+        str,
+        typer.Option(
+            metavar="LIST",
+            help="Cards of the curve, as multiples of the peak requested (and 64 MiB more), separated by commas. "
+            "[default: 1.005,1.01,1.02,1.05,1.1,1.25,1.5]",
+        ),
+    ] = "",
+    page: Annotated[str, typer.Option(metavar="SIZE", help="Page size of the allocators that have pages.")] = "",
+    costs: Annotated[
+        str, typer.Option(metavar="NAME", help="What driver calls cost: per-call or per-page.")
+    ] = "per-call",
+    lag: Annotated[str, typer.Option(metavar="N|never", help="Rows until work on the device is done.")] = "1000",
+    device: Annotated[
+        int | None, typer.Option(metavar="N", min=0, help="Only this device of the trace. [default: all]")
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            min=0,
+            max=2**63 - 1,
+            help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag.",
+        ),
+    ] = 0,
+    validate: Annotated[
+        bool, typer.Option("--validate/--no-validate", help="Check the runs that are shown with the validator.")
+    ] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    plot: Annotated[str, typer.Option(metavar="FILE", help="Also draw the curve: FILE.svg, or FILE.html.")] = "",
+) -> int:
+    """Find the smallest card on which a recorded run completes under each allocator.
+
+    Exits with 3 if an allocator completes on no card.
+    """
+    # Imported here, so that `movie --help` and errors in the options do not wait for numpy and pyarrow.
+    from movie.allocators import default_allocators, parse_allocator, with_page_size  # noqa: PLC0415
+    from movie.commands.progress import watched  # noqa: PLC0415
+    from movie.evaluate.comparison import Conditions  # noqa: PLC0415
+    from movie.evaluate.fit import FACTORS  # noqa: PLC0415
+    from movie.evaluate.fit import fit as find  # noqa: PLC0415
+    from movie.report.fit_document import fit_document  # noqa: PLC0415
+    from movie.report.fit_plot import page as html_page  # noqa: PLC0415
+    from movie.report.fit_plot import svg  # noqa: PLC0415
+    from movie.report.fit_table import show_fit  # noqa: PLC0415
+    from movie.trace.output import whole_file  # noqa: PLC0415
+
+    if plot and not plot.lower().endswith(_PLOTS):
+        raise InputError(f"--plot {plot!r} ends in none of {', '.join(_PLOTS)}")
+    chosen = parse_factors(factors) if factors else FACTORS if curve or plot else ()
+    specs = [parse_allocator(text) for text in allocator or ()] or default_allocators()
+    if page:
+        specs = with_page_size(specs, parse_size(page, what="--page"))
+    conditions = Conditions(costs=costs, lag=parse_lag(lag), seed=seed, validate=validate)
+    # Opened before the work begins: a file that cannot be written is known at once.
+    with whole_file(plot) if plot else nullcontext() as file:
+        with watched(trace) as progress:
+            found = find(trace, specs, conditions, chosen, device=device, progress=progress)
+        if file:
+            file.write((svg(found) if plot.lower().endswith(".svg") else html_page([found])).encode())
+    for warning in found.warnings:
+        typer.echo(f"movie: warning: {trace}: {warning}", err=True)
+    if as_json:
+        print(json.dumps(fit_document(found), indent=2))
+    else:
+        show_fit(found, Console(highlight=False))
+    return 0 if found.completed else OUT_OF_MEMORY
+
+
+def parse_factors(text: str) -> tuple[Fraction, ...]:
+    """The factors of a curve, from the smallest."""
+    factors = set()
+    for item in text.split(","):
+        try:
+            factor = Fraction(item.strip())
+        except (ValueError, ZeroDivisionError):
+            factor = Fraction(0)
+        if not 0 < factor <= 1000:
+            raise InputError(f"--factors: {item.strip()!r} is not a number above 0 and up to 1000")
+        factors.add(factor)
+    return tuple(sorted(factors))

@@ -1,0 +1,226 @@
+"""What does a nearly full card cost? `movie` on cards a little larger than what a run asks for at its peak.
+
+    python -m movie.evaluate.pressure [--floor SOURCE] [PATH...]
+
+Cards of 1.005, 1.01, 1.02, 1.05, 1.1 and 1.25 x peak requested + 64 MiB, a lag of 1,000 rows, both cost tables. Prints
+Markdown: for each trace and card the modelled driver seconds in the last quarter of the run, views made and edited,
+waits of streams and of the host, rows stalled in them, and sums; beside them, where its source is at hand
+(`../prototypes/placement/pressure.cpp` from the folder of recorded traces, or SOURCE), the same of the floor, a small
+program that is not part of this project (see pressure_floor.py).
+
+Without a PATH: the recordings of MOVIE_DATA but `graph_step`, whose pools leave no page to spare, and the traces on
+which the released GMLake was measured. Exits with 1 if a run does not complete or needs a retry, 2 for bad input.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from movie import _core
+from movie.errors import InputError
+from movie.evaluate.columns import columns_of
+from movie.evaluate.pressure_floor import FloorRun, compile_floor, floor_rows, floor_source, run_floor
+from movie.evaluate.recorded import data_folder, files_in, in_parallel, recording_files
+from movie.evaluate.replay import ReplayResult, replay
+
+MIB = 1 << 20
+FACTORS = (1.005, 1.01, 1.02, 1.05, 1.1, 1.25)
+MARGIN = 64 * MIB
+LAG = 1000
+COSTS = ("per-call", "per-page")
+LEFT_OUT = ("graph_step",)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run cost: modelled driver seconds in the last quarter; counts over the whole run."""
+
+    seconds_last_quarter: float
+    views: int
+    edits: int
+    waits: int
+    stalled_rows: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One trace on one card (bytes) under one cost table. `floor`: None where it was not run or ran out of memory."""
+
+    trace: str
+    factor: float
+    card: int
+    costs: str
+    completed: bool
+    failure: str
+    retries: int
+    peak_reserved: int
+    seconds_to_first_peak: float
+    work: Work
+    floor: Work | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether the run completed, and never had to flush or wait in the out-of-memory ladder."""
+        return self.completed and self.retries == 0
+
+
+def card_of(requested: int, factor: float) -> int:
+    """Bytes of a card for a run that asks for `requested` bytes at its peak."""
+    return int(requested * factor) + MARGIN
+
+
+def cells_of(
+    path: Path,
+    *,
+    allocator: str = "movie",
+    factors: Sequence[float] = FACTORS,
+    costs: Sequence[str] = COSTS,
+    validate: bool = False,
+    floor: Path | None = None,
+) -> list[Cell]:
+    """Each card and cost table for one trace. `floor`: the floor's program, to be run beside.
+
+    Raises InputError for a file that cannot be read, ValidationError if the allocator breaks an invariant.
+    """
+    from movie.trace import read_trace  # noqa: PLC0415  -- readers are slow to import
+
+    cells = []
+    for trace in read_trace(path):
+        columns = columns_of(trace)
+        requested = _core.floor_of(columns).requested
+        rows = floor_rows(trace) if floor else None
+        for factor in factors:
+            card = card_of(requested, factor)
+            for table in costs:
+                result = replay(trace, allocator, memory=card, lag=LAG, costs=table, validate=validate, columns=columns)
+                beside = None
+                if floor is not None and rows is not None:
+                    beside = run_floor(floor, rows, card, lag=LAG, per_page=table == "per-page")
+                cells.append(
+                    Cell(
+                        trace=path.name.split(".pickle")[0].split(".bin")[0],
+                        factor=factor,
+                        card=card,
+                        costs=table,
+                        completed=result.completed,
+                        failure=result.failure,
+                        retries=result.retries,
+                        peak_reserved=result.peak_reserved,
+                        seconds_to_first_peak=result.driver_seconds_to_first_peak,
+                        work=_work_of(result),
+                        floor=_work_of_floor(beside) if beside and beside.completed else None,
+                    )
+                )
+    return cells
+
+
+def _work_of(result: ReplayResult) -> Work:
+    return Work(
+        seconds_last_quarter=result.driver_seconds_last_quarter,
+        views=result.views["created"],
+        edits=result.views["edited"],
+        # One wait of a stream may take several events to express; the floor counts requests that waited alike.
+        waits=result.driver["stream_wait"] + result.driver["event_synchronize"] + result.driver["synchronize"],
+        stalled_rows=result.stalled_rows,
+    )
+
+
+def _work_of_floor(run: FloorRun) -> Work:
+    return Work(run.seconds_last_quarter, run.views, run.edits, run.waits, run.stalled_rows)
+
+
+def total(works: Iterable[Work]) -> Work:
+    """The sums."""
+    works = list(works)
+    return Work(
+        sum(work.seconds_last_quarter for work in works),
+        sum(work.views for work in works),
+        sum(work.edits for work in works),
+        sum(work.waits for work in works),
+        sum(work.stalled_rows for work in works),
+    )
+
+
+def default_files() -> list[Path]:
+    """The recordings but LEFT_OUT, and the traces on which GMLake was measured."""
+    data = data_folder()
+    return [path for path in recording_files(data) if not path.name.startswith(LEFT_OUT)]
+
+
+# --- the table -------------------------------------------------------------------------------------------------------
+
+HEAD = ("trace", "card", "GiB", "retries", "last quarter, s", "views/edits/waits", "stalled rows")
+FLOOR_HEAD = ("floor: last quarter, s", "views/edits/waits", "stalled rows")
+
+
+def markdown(cells: Sequence[Cell]) -> str:
+    """The cells of one cost table as a Markdown table, and their sums over each card and over all."""
+    head = (*HEAD, *FLOOR_HEAD) if any(cell.floor for cell in cells) else HEAD
+    lines = [_row(head), _row(["---", *["---:"] * (len(head) - 1)])]
+    for cell in cells:
+        outcome = str(cell.retries) if cell.completed else "FAILS"
+        figures = [cell.trace, f"{cell.factor:g} x", f"{cell.card / 2**30:.2f}", outcome, *_figures(cell.work)]
+        if len(head) > len(HEAD):
+            figures += _figures(cell.floor) if cell.floor else ["fails", "", ""]
+        lines.append(_row(figures))
+    for name, some in [*_by_factor(cells), ("all", cells)]:
+        both = [cell for cell in some if cell.floor] if len(head) > len(HEAD) else list(some)
+        retries = sum(cell.retries for cell in both)
+        figures = ["**sum**", name, "", str(retries), *_figures(total(cell.work for cell in both))]
+        if len(head) > len(HEAD):
+            figures += _figures(total(cell.floor for cell in both if cell.floor))
+        lines.append(_row(figures))
+    return "\n".join(lines)
+
+
+def _by_factor(cells: Sequence[Cell]) -> list[tuple[str, list[Cell]]]:
+    factors = dict.fromkeys(cell.factor for cell in cells)
+    return [(f"{factor:g} x", [cell for cell in cells if cell.factor == factor]) for factor in factors]
+
+
+def _figures(work: Work) -> list[str]:
+    return [
+        f"{work.seconds_last_quarter:.4f}",
+        f"{work.views:,}/{work.edits:,}/{work.waits:,}",
+        f"{work.stalled_rows:,}",
+    ]
+
+
+def _row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Prints the tables; 0 if every run completed without a retry, 1 if not, 2 for bad input."""
+    parser = argparse.ArgumentParser(
+        prog="python -m movie.evaluate.pressure", description="`movie` on cards that are nearly full."
+    )
+    parser.add_argument("paths", nargs="*", metavar="PATH")
+    parser.add_argument("--floor", type=Path, metavar="SOURCE", help="the source of the floor's program")
+    chosen = parser.parse_args(arguments)
+    try:
+        paths = list(files_in(chosen.paths)) if chosen.paths else default_files()
+        with tempfile.TemporaryDirectory() as folder:
+            source = chosen.floor or (None if chosen.paths else floor_source(data_folder()))
+            program = compile_floor(source, Path(folder)) if source else None
+            everything = [cell for cells in in_parallel(partial(cells_of, floor=program), paths) for cell in cells]
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    for costs in COSTS:
+        cells = [cell for cell in everything if cell.costs == costs]
+        print(f"### `movie`, lag {LAG:,}, costs {costs}\n\n{markdown(cells)}\n")
+    broken = [cell for cell in everything if not cell.kept]
+    for cell in broken:
+        what = f"{cell.retries} retries" if cell.completed else cell.failure
+        print(f"{cell.trace} at {cell.factor:g} x: {what}", file=sys.stderr)
+    print(f"{len(everything)} runs: {len(broken)} that did not complete, or needed a retry")
+    return 1 if broken else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
