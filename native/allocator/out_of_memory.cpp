@@ -8,6 +8,7 @@ namespace movie {
 
 std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site& site, Bytes requested) {
     Reach reach{.wait = config_.cross_stream};
+    for (const auto& pool : pools_) return_empty_slabs(*pool);
     ++statistics_.num_alloc_retries;
     // Others on the card are asked first: it costs them what is idle, and us nothing.
     if (on_shortage_ && capturing_ == 0 && on_shortage_(site.bytes) > 0) {
@@ -47,8 +48,11 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
         if (auto placement = place_large(site, reach)) return placement;
     reach.lend = true;
     if (auto placement = place_large(site, reach)) return placement;
-    if (capturing_ == 0 && view_count_ > 0) {
+    if (capturing_ == 0) {  // addresses may be what is short
         drop_idle_views();
+        for (const auto& pool : pools_)
+            for (const auto& arena : pool->arenas)
+                if (arena) arena->trim();
         if (auto placement = place_large(site, reach)) return placement;
     }
     raise(site, requested);
