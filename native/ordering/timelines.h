@@ -81,7 +81,8 @@ class Timelines {
         return id < knowledge.size() ? knowledge[id] : 0;
     }
     static void learn(Knowledge& knowledge, TimelineId id, Epoch epoch);
-    void pass(Line& line, std::size_t events);
+    void pass(Line& line);  // its oldest event
+    void drop_idle();
     const Recorded* covering(Mark mark) const;
 
     Driver& driver_;
