@@ -86,6 +86,13 @@ def empty_card(shadow: Shadow, size: int, pool: int) -> int | None:
     return 20 * MIB if size < 10 * MIB else rounded(size, 2 * MIB)
 
 
+def empty_card_in_pages(shadow: Shadow, size: int, pool: int) -> int | None:
+    """The same with expandable segments: pages of 2 MiB up to 1 MiB, else of 20 MiB."""
+    if shadow.live or shadow.idle_pools:
+        return None
+    return 2 * MIB if size <= MIB else rounded(size, 20 * MIB)
+
+
 def whole_pages(page: int) -> Demand:
     """Free memory is joined page by page: a live block costs at most a page that is lost at each of its ends."""
 
