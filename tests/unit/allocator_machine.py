@@ -65,6 +65,8 @@ class Subject:
     # (shadow, size, pool) -> the bytes that suffice for the request beside what lives: if the card has that much, an
     # out-of-memory error is wrong. None: nothing is promised in that state.
     suffices: Demand
+    # Whether a lendable pool lends whole pages, as invariant 8 asks. If not, no pool is marked as lendable.
+    lends_pages: bool = True
 
 
 def rounded(size: int, step: int) -> int:
@@ -262,7 +264,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.allocator.release_pool(pool)
         self.shadow.idle_pools.discard(pool)
 
-    @precondition(lambda self: len(self.pools) > 1)
+    @precondition(lambda self: len(self.pools) > 1 and self.subject.lends_pages)
     @rule(which=st.integers(0, 3), lendable=st.booleans())
     def lend(self, which: int, lendable: bool) -> None:
         self.allocator.set_pool_lendable(self.pools[1 + which % (len(self.pools) - 1)], lendable)

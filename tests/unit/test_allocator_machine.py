@@ -15,6 +15,9 @@ PROMISES: dict[str, Demand] = {
     "movie": whole_pages(2 * MIB),
     "movie-lean": whole_pages(2 * MIB),
 }
+# PyTorch's allocators lend any free block of a marked pool, though blocks of that pool live beside it in the same page:
+# an invariant that is ours alone.
+LEND_PIECES = ("native", "expandable")
 VARIANTS: list[tuple[str, dict[str, str]]] = [
     *((entry.name, {}) for entry in _core.catalogue()),
     ("native", {"tie": "segment", "max_split_size": str(32 * MIB)}),
@@ -24,7 +27,8 @@ VARIANTS: list[tuple[str, dict[str, str]]] = [
 
 
 def catalogue_subject(name: str, options: dict[str, str]) -> Subject:
-    return Subject(name, lambda watch: watch.make(name, options), PROMISES.get(name, lambda shadow, size, pool: None))
+    demand = PROMISES.get(name, lambda shadow, size, pool: None)
+    return Subject(name, lambda watch: watch.make(name, options), demand, lends_pages=name not in LEND_PIECES)
 
 
 def reference(flaw: str = "") -> Subject:
