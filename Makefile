@@ -13,10 +13,10 @@ PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 # Without isolation, and with a build folder that belongs to the environment, a build does only what has changed.
 INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=$(VENV)/build
 SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py -type f)
-CPP := $(filter %.h %.cpp,$(SOURCES))
+CPP := $(filter %.h %.cpp,$(SOURCES) $(wildcard tests/native/*))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench format stubs clean
+.PHONY: help demo test quick check bench format stubs clean sanitize faults
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,25 @@ check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, 
 	$(BIN)/clang-format --dry-run -Werror $(CPP)
 	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python tools/links.py
+
+# The native code without Python, under GCC's or Clang's sanitizers. Nothing is suppressed.
+NATIVE_TESTS := parts replays soaks faults
+sanitize: $(VENV)/.tools ## run the native tests under the address, undefined-behaviour and thread sanitizers
+	@for sanitizer in address thread; do \
+	  build=$(VENV)/sanitize-$$sanitizer; \
+	  $(BIN)/cmake -S . -B $$build -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=None \
+	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer > $$build.log \
+	    && $(BIN)/cmake --build $$build --target movie_native_tests || exit 1; \
+	  for test in $(NATIVE_TESTS); do \
+	    echo "== $$sanitizer: $$test"; $$build/tests/native/test_$$test || exit 1; \
+	  done; \
+	done
+
+faults: $(VENV)/.tools ## let every driver call fail in turn, and print which places in the code saw that
+	@$(BIN)/cmake -S . -B $(VENV)/faults -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=None \
+	  -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON > $(VENV)/faults.log
+	@$(BIN)/cmake --build $(VENV)/faults --target test_faults
+	$(BIN)/python tools/fault_sites.py $(VENV)/faults/tests/native/test_faults
 
 bench: $(VENV)/.built ## measure: each program in benchmarks prints its table, or writes it (docs/ablations.md)
 	@for bench in $(filter-out benchmarks/make_%,$(wildcard benchmarks/*.py)); do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done

@@ -12,6 +12,7 @@
 
 #include "allocator/allocator.h"
 #include "allocator/config.h"
+#include "allocator/fork_guard.h"
 #include "allocator/history.h"
 #include "allocator/pool.h"
 #include "memory/page_table.h"
@@ -158,7 +159,8 @@ class MovieAllocator final : public Allocator {
     void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
-    bool grow_pages(const Site& site, std::uint64_t pages, bool ask);
+    // The ranges that were added are appended to `grown`, also where the rest failed.
+    bool grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown = nullptr);
     std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);
 
     // --- stitch.cpp
@@ -180,6 +182,8 @@ class MovieAllocator final : public Allocator {
     // --- giving_back.cpp
     bool host_passed(const Fence& fence, bool wait);
     Bytes give_back(Bytes most, bool wait);
+    // The pages of a free range that nothing uses leave; returns their bytes.
+    Bytes shrink(Pool& pool, ArenaId arena, Address begin, Address end);
     bool clear_views_of(Address begin, Address end, bool wait);
     bool unmap_slots(View& view, std::size_t first, std::size_t behind);
     bool evict(Pool& pool, Views::iterator view);
@@ -192,6 +196,7 @@ class MovieAllocator final : public Allocator {
     [[noreturn]] void raise(const Site& site, Bytes requested);
     [[nodiscard]] std::string report(const Site& site, Bytes requested);
 
+    ForkGuard fork_;
     mutable std::mutex mutex_;
     Driver& driver_;
     MovieConfig config_;
@@ -216,6 +221,7 @@ class MovieAllocator final : public Allocator {
     Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;   // pages mapped in views
     std::size_t view_count_ = 0;
+    std::size_t arena_count_ = 0;
     std::uint64_t operations_ = 0, asked_at_ = 0;
     int capturing_ = 0;
 };

@@ -170,7 +170,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::occupy(const Site& site
     view.head = head;
     view.live_bytes = head + site.bytes;
     view.last_used = operations_;
-    if (capturing_ > 0) view.pinned = true;
+    if (capturing_ > 0) view.captured = true;
     return placement;
 }
 
@@ -216,7 +216,7 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
     Bytes limit = kReserveCost + round_up(site.bytes, page_) / page_ * kMapCost;
     if (crowded) limit *= 4;
     for (auto view = site.pool.views.begin(); view != site.pool.views.end(); ++view) {
-        if (view->live_bytes != 0 || view->pinned) continue;
+        if (view->live_bytes != 0 || view->fixed()) continue;
         Edit edit{.view = view};
         const std::size_t slots = view->slots_for(site.bytes, page_);
         if (slots > view->reserved / page_) continue;

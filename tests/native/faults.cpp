@@ -182,6 +182,21 @@ std::vector<Scenario> scripted() {
                        }});
         all.push_back({"views" + suffix, {.policy = policy}, play_views});
         all.push_back({"views that are late" + suffix, {.policy = policy, .lag = 6}, play_views});
+        all.push_back({"views that change" + suffix, {.policy = policy}, [](World& world) {
+                           std::vector<Address> kept;
+                           make_holes(world, 4 * kMiB, 16, kept);
+                           for (int round = 0; round < 4; ++round) {
+                               world.free(world.malloc(12 * kMiB));
+                               const Address taken = world.malloc(4 * kMiB);  // what the view maps is not free any more
+                               world.pass(2);
+                               world.free(world.malloc(12 * kMiB));
+                               world.pass(2);
+                               const Address more = world.malloc((3 + 4 * static_cast<Bytes>(round % 2)) * kMiB);
+                               world.free(world.malloc(14 * kMiB));
+                               world.free(taken);
+                               world.free(more);
+                           }
+                       }});
         all.push_back({"views, few of them" + suffix,
                        {.policy = policy, .options = {{"most_views", "1"}, {"most_mapped", "0.2"}}},
                        [](World& world) {
@@ -301,7 +316,8 @@ Scenario random_scenario(std::uint64_t seed) {
                     .card = 48 * kMiB,
                     .lag = std::vector<std::int64_t>{0, 4, 20, -1}[seed / 2 % 4]};
     if (seed % 3 == 0) setting.options = {{"most_mapped", "0.5"}, {"most_views", "2"}};
-    return {"random program " + std::to_string(seed), setting, [seed](World& world) {
+    return {"random program " + std::to_string(seed), setting,
+            [seed](World& world) {
                 std::mt19937_64 random(seed);
                 const auto below = [&random](std::uint64_t end) { return random() % end; };
                 for (int i = 0; i < 60; ++i) {

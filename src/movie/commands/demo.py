@@ -8,7 +8,7 @@ def demo() -> None:
     """Replay two recorded training runs under PyTorch's allocator and MOVie, in seconds and without a GPU."""
     # Imported here, so that `movie --help` does not wait for numpy and pyarrow.
     from movie.commands.progress import watched  # noqa: PLC0415
-    from movie.demonstration import TITLES, allocators, recordings, seen, tight_card  # noqa: PLC0415
+    from movie.demonstration import TITLES, allocators, real_bytes, recordings, seen, tight_card  # noqa: PLC0415
     from movie.evaluate.comparison import Conditions, compare  # noqa: PLC0415
     from movie.report.terminal import show  # noqa: PLC0415
 
@@ -25,3 +25,4 @@ def demo() -> None:
         pairs.append((ample, tight))
     for sentence in seen(pairs):
         console.print(Text(sentence))
+    console.print(Text(real_bytes()))

@@ -1,0 +1,37 @@
+// Random traces through every allocator of the catalogue, watched by the validator.
+#include "check.h"
+#include "random_trace.h"
+#include "replay/catalogue.h"
+#include "replay/replay.h"
+
+namespace movie::test {
+namespace {
+
+void replay_all() {
+    std::size_t replays = 0;
+    std::size_t completed = 0;
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+        const RandomTrace trace(seed, 3000);
+        for (const AllocatorEntry& entry : catalogue()) {
+            for (const std::int64_t lag : {std::int64_t{0}, std::int64_t{100}, kNeverCompletes}) {
+                for (const Bytes capacity : {Bytes{1} << 40, kGiB}) {
+                    ReplayOptions options;
+                    options.device = {.capacity = capacity, .lag = lag, .seed = seed % 2};
+                    if (seed % 2 == 0) options.lendable = {1};
+                    const ReplayResult result = replay(
+                        trace.view(), [&](Driver& driver) { return make_allocator(driver, entry.name, {}); }, options);
+                    ++replays;
+                    if (result.completed) ++completed;
+                    CHECK_SAYING(result.completed || capacity == kGiB, entry.name + ": " + result.failure);
+                    CHECK(result.peak_reserved >= result.peak_requested || !result.completed);
+                }
+            }
+        }
+    }
+    std::printf("%zu replays, %zu of them completed\n", replays, completed);
+}
+
+}  // namespace
+}  // namespace movie::test
+
+int main() { return movie::test::run("replays", movie::test::replay_all); }
