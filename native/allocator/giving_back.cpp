@@ -119,6 +119,7 @@ bool MovieAllocator::evict(Pool& pool, Views::iterator view) {
     if (view->live_bytes != 0 || view->fixed() || capturing_ > 0 || !timelines_.passed(view->used)) return false;
     if (!unmap_slots(*view, 0, view->pages.size())) return false;
     if (driver_.free_address(view->base, view->reserved) != Status::ok) return false;
+    pool.view_at.erase(view->base);
     pool.views.erase(view);
     --view_count_;
     ++view_counters_.evicted;

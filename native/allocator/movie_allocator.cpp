@@ -32,7 +32,8 @@ const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
     if (last_.pool == nullptr || last_.stream != request.stream || last_.id != request.pool) {
         Pool& pool = pool_of(request.pool);
         const TimelineId timeline = timelines_.of(request.stream);
-        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline)};
+        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline),
+                 &pool.recalls[timeline]};
     }
     return last_;
 }
@@ -101,7 +102,8 @@ Address MovieAllocator::malloc(const Request& request) {
     clear_debris();
     const Asker& asker = asker_for(request);
     const Bytes requested = std::max<Bytes>(request.bytes, 1);
-    const Site site{*asker.pool, asker.timeline, asker.arena, round_up(std::min(requested, kMostBytes), kUnit)};
+    const Site site{*asker.pool, asker.timeline, asker.arena, round_up(std::min(requested, kMostBytes), kUnit),
+                    asker.recall};
     if (requested > kMostBytes) raise(site, requested);
 
     LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = site.timeline, .pool = &site.pool};
@@ -119,6 +121,8 @@ Address MovieAllocator::malloc(const Request& request) {
     }
     auto placement = place_large(site, {.wait = config_.cross_stream});
     if (!placement) placement = last_resorts(site, requested);
+    if (config_.recall)
+        asker.recall->record(site.bytes, {placement->address, placement->view != nullptr ? placement->view->base : 0});
     block.address = placement->address;
     block.view = placement->view;
     block.pieces = std::move(placement->pieces);
@@ -268,6 +272,7 @@ void MovieAllocator::release_pool(PoolId id) {
         for (auto& [family, owner] : pool->owners) family->for_each_slab([&](Slab& slab) { rename(slab.home); });
     for (View& view : old.views) view.captured = false;  // no graph lives in it any more
     heir.views.splice(heir.views.end(), old.views);
+    heir.view_at.merge(old.view_at);
     pool_by_id_.erase(found);
     std::erase_if(pools_, [&](const auto& pool) { return pool.get() == &old; });
 }

@@ -75,6 +75,7 @@ class MovieAllocator final : public Allocator {
         TimelineId timeline;
         ArenaId arena;
         Bytes bytes;  // rounded
+        Recall* recall = nullptr;
     };
     // Free whole pages, side by side at home, with one likely wait.
     struct PageRun {
@@ -123,6 +124,7 @@ class MovieAllocator final : public Allocator {
         TimelineId timeline = 0;
         ArenaId arena = 0;
         SlabFamily* family = nullptr;
+        Recall* recall = nullptr;
     };
 
     // --- movie_allocator.cpp: blocks, pools, statistics
@@ -140,6 +142,7 @@ class MovieAllocator final : public Allocator {
     // --- serve.cpp: the steps of a request, each of which succeeds or changes nothing
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
+    std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
     std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
     std::optional<Piece> own_page_for_slab(const Site& site);
@@ -170,7 +173,9 @@ class MovieAllocator final : public Allocator {
     [[nodiscard]] std::uint64_t pages_missing(const Site& site, const Reach& reach);
     std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t pages);
     void exclude(FreePages& free, std::vector<Address> pages) const;
+    [[nodiscard]] bool is_ready(const Site& site, const View& view, bool may_wait) const;
     std::optional<Placement> ready_view(const Site& site, const Reach& reach);
+    std::optional<Placement> reuse(const Site& site, View& view);
     std::optional<Placement> stitch(const Site& site, const Reach& reach);
     std::optional<Placement> make_view(const Site& site, const Reach& reach);
     std::optional<Edit> cheapest_edit(const Site& site, const Reach& reach);
