@@ -45,7 +45,9 @@ def test_it_ends_with_what_was_seen(demo):
     assert "movie completes" in second
     blocks, stitched, checks = (
         int(figure.replace(",", ""))
-        for figure in re.search(r"of ([\d,]+) blocks .* ([\d,]+) were stitched .* ([\d,]+) checks", bytes_checked).groups()
+        for figure in re.search(
+            r"of ([\d,]+) blocks .* ([\d,]+) were stitched .* ([\d,]+) checks", bytes_checked
+        ).groups()
     )
     assert 0 < stitched < blocks <= checks
     assert "found every byte where it was written" in bytes_checked

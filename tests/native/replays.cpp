@@ -7,6 +7,14 @@
 namespace movie::test {
 namespace {
 
+ReplayResult watched(const RandomTrace& trace, const std::string& name, const ReplayOptions& options) {
+    try {
+        return replay(trace.view(), [&](Driver& driver) { return make_allocator(driver, name, {}); }, options);
+    } catch (const std::exception& error) {
+        fail(__FILE__, __LINE__, name + ": " + error.what());
+    }
+}
+
 void replay_all() {
     std::size_t replays = 0;
     std::size_t completed = 0;
@@ -18,8 +26,7 @@ void replay_all() {
                     ReplayOptions options;
                     options.device = {.capacity = capacity, .lag = lag, .seed = seed % 2};
                     if (seed % 2 == 0) options.lendable = {1};
-                    const ReplayResult result = replay(
-                        trace.view(), [&](Driver& driver) { return make_allocator(driver, entry.name, {}); }, options);
+                    const ReplayResult result = watched(trace, entry.name, options);
                     ++replays;
                     if (result.completed) ++completed;
                     CHECK_SAYING(result.completed || capacity == kGiB, entry.name + ": " + result.failure);
