@@ -33,6 +33,7 @@ const std::vector<std::pair<std::string, Setter>>& setters() {
         {"page", [](Config c, Text k, Text v) { c.page = number<Bytes>(k, v); }},
         {"budget", [](Config c, Text k, Text v) { c.budget = number<Bytes>(k, v); }},
         {"combine", [](Config c, Text, Text v) { c.combiner = combiner_named(v); }},
+        {"recall", [](Config c, Text k, Text v) { c.recall = onoff(k, v); }},
         {"keep_views", [](Config c, Text k, Text v) { c.keep_views = onoff(k, v); }},
         {"edit_views", [](Config c, Text k, Text v) { c.edit_views = onoff(k, v); }},
         {"cross_stream", [](Config c, Text k, Text v) { c.cross_stream = onoff(k, v); }},

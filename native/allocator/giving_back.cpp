@@ -38,7 +38,7 @@ bool MovieAllocator::clear_views_of(Address begin, Address end, bool wait) {
             for (std::size_t slot = 0; slot < view.pages.size(); ++slot) {
                 if (view.pages[slot] < begin || view.pages[slot] >= end) continue;
                 // A page that is free lies behind the view's live block, if there is one.
-                if (view.pinned || !host_passed(view.used, wait)) return false;
+                if (view.fixed() || !host_passed(view.used, wait)) return false;
                 std::size_t behind = slot;
                 while (behind < view.pages.size() && view.pages[behind] >= begin && view.pages[behind] < end) ++behind;
                 if (!unmap_slots(view, slot, behind)) return false;
@@ -47,6 +47,21 @@ bool MovieAllocator::clear_views_of(Address begin, Address end, bool wait) {
         }
     }
     return true;
+}
+
+Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address end) {
+    Bytes gone = 0;
+    for (const Address page : pool.arenas[arena]->give_back(begin, end)) {
+        pool.space.take(page, page + page_);
+        history_.add({.kind = HistoryEvent::Kind::segment_unmap, .address = page, .size = page_, .pool = pool.id});
+        gone += page_;
+    }
+    if (gone > 0) {
+        count_reserved(-static_cast<std::int64_t>(gone));
+        asked_at_ = 0;  // the card has room again: ask
+    }
+    count_debris();
+    return gone;
 }
 
 Bytes MovieAllocator::give_back(Bytes most, bool wait) {
@@ -63,8 +78,15 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         const ArenaId arena = extent->second.arena;
         Address end = extent->first;
         for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent) end = extent->second.end;
-        if (table_.floor(end) > begin) ranges.push_back({begin, table_.floor(end), arena});
+        Address from = begin;
+        for (Address page = begin; page < table_.floor(end); page += page_) {  // pinned pages stay
+            if (!table_.at(page).pinned) continue;
+            if (page > from) ranges.push_back({from, page, arena});
+            from = page + page_;
+        }
+        if (table_.floor(end) > from) ranges.push_back({from, table_.floor(end), arena});
     }
+    const Bytes before = reserved_;
     Bytes given = 0;
     for (const Range& range : ranges) {
         if (given >= most) break;
@@ -72,21 +94,12 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         const Address end = range.begin + (size <= most - given ? size : round_up(most - given, page_));
         const Fence fence = pool.space.fence_in(range.begin, end);
         if (!host_passed(fence, wait) || !clear_views_of(range.begin, end, wait)) continue;
-        for (const Address page : pool.arenas[range.arena]->give_back(range.begin, end)) {
-            pool.space.take(page, page + page_);
-            history_.add({.kind = HistoryEvent::Kind::segment_unmap, .address = page, .size = page_, .pool = pool.id});
-            given += page_;
-        }
+        given += shrink(pool, range.arena, range.begin, end);
     }
-    if (given > 0) {
-        count_reserved(-static_cast<std::int64_t>(given));
-        asked_at_ = 0;  // the card has room again: ask
-    }
-    count_debris();
     drop_empty_views();
     for (const auto& arena : pool.arenas) arena->trim();
     settle();
-    return given;
+    return before - std::min(before, reserved_);  // a page may have gone to the debris instead
 }
 
 void MovieAllocator::empty_cache() {
@@ -103,9 +116,10 @@ Bytes MovieAllocator::reclaim(Bytes bytes) {
 }
 
 bool MovieAllocator::evict(Pool& pool, Views::iterator view) {
-    if (view->live_bytes != 0 || view->pinned || capturing_ > 0 || !timelines_.passed(view->used)) return false;
+    if (view->live_bytes != 0 || view->fixed() || capturing_ > 0 || !timelines_.passed(view->used)) return false;
     if (!unmap_slots(*view, 0, view->pages.size())) return false;
     if (driver_.free_address(view->base, view->reserved) != Status::ok) return false;
+    pool.view_at.erase(view->base);
     pool.views.erase(view);
     --view_count_;
     ++view_counters_.evicted;

@@ -107,7 +107,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(cons
     return grow_contiguous(site, false);
 }
 
-bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask) {
+bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown) {
     Bytes missing = pages * page_;
     if (!has_room(missing, ask)) return false;
     Arena& arena = *site.pool.arenas[site.arena];
@@ -131,6 +131,7 @@ bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask)
         end = std::min(end, begin + missing);
         if (!fill(site.pool, site.arena, begin, end)) return false;
         missing -= end - begin;
+        if (grown != nullptr) grown->push_back({.begin = begin, .end = end});
     }
     return true;
 }
@@ -142,9 +143,16 @@ std::optional<MovieAllocator::Placement> MovieAllocator::grow_and_stitch(const S
     const bool one_range = growth.size() != 0 && growth.size() <= missing * page_;
     if (one_range || missing * page_ >= site.bytes)
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
-    if (missing == 0 || !grow_pages(site, missing, reach.ask)) return std::nullopt;
-    if (auto placement = in_own_arena(site)) return placement;
-    return stitch(site, reach);
+    if (missing == 0) return std::nullopt;
+    std::vector<Growth> grown;
+    if (grow_pages(site, missing, reach.ask, &grown)) {
+        if (auto placement = in_own_arena(site)) return placement;
+        if (auto placement = stitch(site, reach)) return placement;
+    }
+    // What was grown for a request that cannot be served after all (addresses may have run out) is not kept.
+    if (capturing_ == 0)
+        for (const Growth& range : grown) shrink(site.pool, site.arena, range.begin, range.end);
+    return std::nullopt;
 }
 
 }  // namespace movie

@@ -32,7 +32,8 @@ const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
     if (last_.pool == nullptr || last_.stream != request.stream || last_.id != request.pool) {
         Pool& pool = pool_of(request.pool);
         const TimelineId timeline = timelines_.of(request.stream);
-        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline)};
+        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline),
+                 &pool.recalls[timeline]};
     }
     return last_;
 }
@@ -50,7 +51,10 @@ ArenaId MovieAllocator::arena_for(Pool& pool, TimelineId timeline) {
     const auto [found, fresh] = pool.arena_of.try_emplace(timeline, 0);
     if (fresh) {
         found->second = pool.space.add_arena(timeline);
-        pool.arenas.push_back(std::make_unique<Arena>(driver_, table_, debris_, config_.arena_span));
+        // The first arenas have room for the whole card each; where there are hundreds addresses are scarce, and the others
+        // grow in smaller steps.
+        const Bytes span = std::max(std::min(config_.arena_span, kGiB), config_.arena_span >> (arena_count_++ / 64));
+        pool.arenas.push_back(std::make_unique<Arena>(driver_, table_, debris_, span));
     }
     return found->second;
 }
@@ -90,6 +94,7 @@ LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
 }
 
 Address MovieAllocator::malloc(const Request& request) {
+    if (fork_.in_child()) throw std::runtime_error("MOVie: device memory cannot be used in a forked process; use spawn");
     const std::lock_guard lock(mutex_);
     ++operations_;
     timelines_.tick();
@@ -97,7 +102,8 @@ Address MovieAllocator::malloc(const Request& request) {
     clear_debris();
     const Asker& asker = asker_for(request);
     const Bytes requested = std::max<Bytes>(request.bytes, 1);
-    const Site site{*asker.pool, asker.timeline, asker.arena, round_up(std::min(requested, kMostBytes), kUnit)};
+    const Site site{*asker.pool, asker.timeline, asker.arena, round_up(std::min(requested, kMostBytes), kUnit),
+                    asker.recall};
     if (requested > kMostBytes) raise(site, requested);
 
     LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = site.timeline, .pool = &site.pool};
@@ -115,6 +121,8 @@ Address MovieAllocator::malloc(const Request& request) {
     }
     auto placement = place_large(site, {.wait = config_.cross_stream});
     if (!placement) placement = last_resorts(site, requested);
+    if (config_.recall)
+        asker.recall->record(site.bytes, {placement->address, placement->view != nullptr ? placement->view->base : 0});
     block.address = placement->address;
     block.view = placement->view;
     block.pieces = std::move(placement->pieces);
@@ -137,6 +145,7 @@ Fence MovieAllocator::fence_of(const LiveBlock& block) {
 }
 
 void MovieAllocator::free(Address address) {
+    if (fork_.in_child()) return;
     const std::lock_guard lock(mutex_);
     ++operations_;
     timelines_.tick();
@@ -261,8 +270,9 @@ void MovieAllocator::release_pool(PoolId id) {
     }
     for (const auto& pool : pools_)  // slabs that borrowed from it
         for (auto& [family, owner] : pool->owners) family->for_each_slab([&](Slab& slab) { rename(slab.home); });
-    for (View& view : old.views) view.pinned = false;  // no graph lives in it any more
+    for (View& view : old.views) view.captured = false;  // no graph lives in it any more
     heir.views.splice(heir.views.end(), old.views);
+    heir.view_at.merge(old.view_at);
     pool_by_id_.erase(found);
     std::erase_if(pools_, [&](const auto& pool) { return pool.get() == &old; });
 }
@@ -290,7 +300,14 @@ void MovieAllocator::end_capture() {
 void MovieAllocator::pin(Address address) {
     const std::lock_guard lock(mutex_);
     const auto found = blocks_.find(address);
-    if (found != blocks_.end() && found->second->view != nullptr) found->second->view->pinned = true;
+    if (found == blocks_.end()) return;
+    const LiveBlock& block = *found->second;
+    if (block.view != nullptr) block.view->pinned = true;
+    const auto pin_pages = [this](Address begin, Address end) {
+        for (Address page = table_.floor(begin); page < end; page += page_) table_.at(page).pinned = true;
+    };
+    if (block.slab != nullptr) pin_pages(address, address + block.size);
+    for (const Piece& piece : block.pieces) pin_pages(piece.begin, piece.end);
 }
 
 void MovieAllocator::on_shortage(std::function<Bytes(Bytes)> reclaim) {

@@ -12,6 +12,7 @@
 
 #include "allocator/allocator.h"
 #include "allocator/config.h"
+#include "allocator/fork_guard.h"
 #include "allocator/history.h"
 #include "allocator/pool.h"
 #include "memory/page_table.h"
@@ -74,6 +75,7 @@ class MovieAllocator final : public Allocator {
         TimelineId timeline;
         ArenaId arena;
         Bytes bytes;  // rounded
+        Recall* recall = nullptr;
     };
     // Free whole pages, side by side at home, with one likely wait.
     struct PageRun {
@@ -122,6 +124,7 @@ class MovieAllocator final : public Allocator {
         TimelineId timeline = 0;
         ArenaId arena = 0;
         SlabFamily* family = nullptr;
+        Recall* recall = nullptr;
     };
 
     // --- movie_allocator.cpp: blocks, pools, statistics
@@ -139,6 +142,7 @@ class MovieAllocator final : public Allocator {
     // --- serve.cpp: the steps of a request, each of which succeeds or changes nothing
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
+    std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
     std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
     std::optional<Piece> own_page_for_slab(const Site& site);
@@ -158,7 +162,8 @@ class MovieAllocator final : public Allocator {
     void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
-    bool grow_pages(const Site& site, std::uint64_t pages, bool ask);
+    // The ranges that were added are appended to `grown`, also where the rest failed.
+    bool grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown = nullptr);
     std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);
 
     // --- stitch.cpp
@@ -168,7 +173,9 @@ class MovieAllocator final : public Allocator {
     [[nodiscard]] std::uint64_t pages_missing(const Site& site, const Reach& reach);
     std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t pages);
     void exclude(FreePages& free, std::vector<Address> pages) const;
+    [[nodiscard]] bool is_ready(const Site& site, const View& view, bool may_wait) const;
     std::optional<Placement> ready_view(const Site& site, const Reach& reach);
+    std::optional<Placement> reuse(const Site& site, View& view);
     std::optional<Placement> stitch(const Site& site, const Reach& reach);
     std::optional<Placement> make_view(const Site& site, const Reach& reach);
     std::optional<Edit> cheapest_edit(const Site& site, const Reach& reach);
@@ -180,6 +187,8 @@ class MovieAllocator final : public Allocator {
     // --- giving_back.cpp
     bool host_passed(const Fence& fence, bool wait);
     Bytes give_back(Bytes most, bool wait);
+    // The pages of a free range that nothing uses leave; returns their bytes.
+    Bytes shrink(Pool& pool, ArenaId arena, Address begin, Address end);
     bool clear_views_of(Address begin, Address end, bool wait);
     bool unmap_slots(View& view, std::size_t first, std::size_t behind);
     bool evict(Pool& pool, Views::iterator view);
@@ -192,6 +201,7 @@ class MovieAllocator final : public Allocator {
     [[noreturn]] void raise(const Site& site, Bytes requested);
     [[nodiscard]] std::string report(const Site& site, Bytes requested);
 
+    ForkGuard fork_;
     mutable std::mutex mutex_;
     Driver& driver_;
     MovieConfig config_;
@@ -216,6 +226,7 @@ class MovieAllocator final : public Allocator {
     Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;   // pages mapped in views
     std::size_t view_count_ = 0;
+    std::size_t arena_count_ = 0;
     std::uint64_t operations_ = 0, asked_at_ = 0;
     int capturing_ = 0;
 };

@@ -47,8 +47,11 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
         if (auto placement = place_large(site, reach)) return placement;
     reach.lend = true;
     if (auto placement = place_large(site, reach)) return placement;
-    if (capturing_ == 0 && view_count_ > 0) {
+    if (capturing_ == 0) {  // addresses may be what is short
         drop_idle_views();
+        for (const auto& pool : pools_)
+            for (const auto& arena : pool->arenas)
+                if (arena) arena->trim();
         if (auto placement = place_large(site, reach)) return placement;
     }
     raise(site, requested);

@@ -9,6 +9,7 @@
 #include "allocator/slab.h"
 #include "memory/arena.h"
 #include "placement/free_space.h"
+#include "placement/recall.h"
 #include "placement/view.h"
 
 namespace movie {
@@ -24,6 +25,8 @@ class Pool {
     std::unordered_map<TimelineId, std::unique_ptr<SlabFamily>> slabs;
     std::vector<std::unique_ptr<SlabFamily>> inherited;  // slabs of pools released into this one: only freed from
     Views views;
+    std::unordered_map<Address, Views::iterator> view_at;  // by base
+    std::unordered_map<TimelineId, Recall> recalls;
     bool lendable = false;
     std::uint64_t live = 0;  // blocks
 

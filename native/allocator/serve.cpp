@@ -6,9 +6,11 @@
 namespace movie {
 
 std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site& site, const Reach& reach) {
+    if (auto placement = as_before(site, reach)) return placement;
     if (auto placement = in_own_arena(site)) return placement;
     if (capturing_ > 0) {
-        // A capture takes memory of its own stream, or new memory. What it gets stays where it is.
+        // A capture takes memory of its own stream and pool, or new memory. What earlier captures left in the pool is free:
+        // graphs that share one never run at the same time. What a capture gets stays where it is.
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
         return stitch(site, {});
     }
@@ -34,6 +36,23 @@ bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end,
     }
     from.space.take(begin, end);
     return true;
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::as_before(const Site& site, const Reach& reach) {
+    if (!config_.recall || site.recall == nullptr || capturing_ > 0) return std::nullopt;
+    const auto place = site.recall->expect(site.bytes);
+    if (!place) return std::nullopt;
+    if (place->view_base != 0) {
+        const auto found = site.pool.view_at.find(place->view_base);
+        if (found == site.pool.view_at.end() || !is_ready(site, *found->second, reach.wait)) return std::nullopt;
+        return reuse(site, *found->second);
+    }
+    const Address end = place->address + site.bytes;
+    const auto stream = reach.wait ? std::nullopt : std::optional(site.timeline);
+    if (!site.pool.space.covers(place->address, end, stream)) return std::nullopt;
+    const ArenaId arena = site.pool.space.arena_at(place->address);
+    if (!wait_and_take(site, place->address, end, site.pool)) return std::nullopt;
+    return Placement{.address = place->address, .pieces = {{place->address, end, arena, &site.pool}}};
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site& site) {

@@ -170,7 +170,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::occupy(const Site& site
     view.head = head;
     view.live_bytes = head + site.bytes;
     view.last_used = operations_;
-    if (capturing_ > 0) view.pinned = true;
+    if (capturing_ > 0) view.captured = true;
     return placement;
 }
 
@@ -181,27 +181,33 @@ bool MovieAllocator::wait_for(const Site& site, const Fence& fence) {
     return true;
 }
 
-std::optional<MovieAllocator::Placement> MovieAllocator::ready_view(const Site& site, const Reach& reach) {
+bool MovieAllocator::is_ready(const Site& site, const View& view, bool may_wait) const {
     // Where a step back is still owed, what a view maps is not sure.
-    if (!config_.keep_views || debris_.blocks_addresses()) return std::nullopt;
-    const auto stream = reach.wait ? std::nullopt : std::optional(site.timeline);
+    if (view.live_bytes != 0 || view.pages.size() < view.slots_for(site.bytes, page_)) return false;
+    if (debris_.blocks_addresses()) return false;
+    const auto stream = may_wait ? std::nullopt : std::optional(site.timeline);
+    Bytes covered = 0;
+    for (const HomeRange& range : home_ranges(view, view.head, site.bytes, page_)) {
+        if (!site.pool.space.covers(range.begin, range.end, stream)) return false;
+        covered += range.end - range.begin;
+    }
+    return covered == site.bytes;
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::ready_view(const Site& site, const Reach& reach) {
+    if (!config_.keep_views) return std::nullopt;
     View* best = nullptr;
     for (View& view : site.pool.views) {
-        const std::size_t slots = view.slots_for(site.bytes, page_);
-        if (view.live_bytes != 0 || view.pages.size() < slots) continue;
+        if (view.pages.empty() || view.pages[0] == 0) continue;
         if (best != nullptr && view.pages.size() >= best->pages.size()) continue;
-        if (view.pages[0] == 0 || !site.pool.space.contains(view.pages[0] + view.head)) continue;
-        Bytes covered = 0;
-        bool free = true;
-        for (const HomeRange& range : home_ranges(view, view.head, site.bytes, page_)) {
-            free = free && site.pool.space.covers(range.begin, range.end, stream);
-            covered += range.end - range.begin;
-            if (!free) break;
-        }
-        if (free && covered == site.bytes) best = &view;
+        if (!site.pool.space.contains(view.pages[0] + view.head)) continue;  // most are sorted out here, cheaply
+        if (is_ready(site, view, reach.wait)) best = &view;
     }
-    if (best == nullptr) return std::nullopt;
-    auto placement = occupy(site, *best, best->head);
+    return best == nullptr ? std::nullopt : reuse(site, *best);
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::reuse(const Site& site, View& view) {
+    auto placement = occupy(site, view, view.head);
     if (placement) ++view_counters_.reused;
     return placement;
 }
@@ -216,7 +222,7 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
     Bytes limit = kReserveCost + round_up(site.bytes, page_) / page_ * kMapCost;
     if (crowded) limit *= 4;
     for (auto view = site.pool.views.begin(); view != site.pool.views.end(); ++view) {
-        if (view->live_bytes != 0 || view->pinned) continue;
+        if (view->live_bytes != 0 || view->fixed()) continue;
         Edit edit{.view = view};
         const std::size_t slots = view->slots_for(site.bytes, page_);
         if (slots > view->reserved / page_) continue;
@@ -245,11 +251,7 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
 
 std::optional<MovieAllocator::Placement> MovieAllocator::apply(const Site& site, const Reach& reach, const Edit& edit) {
     View& view = *edit.view;
-    if (edit.changed.empty()) {
-        auto placement = occupy(site, view, view.head);
-        if (placement) ++view_counters_.reused;
-        return placement;
-    }
+    if (edit.changed.empty()) return reuse(site, view);
     // Pages that the view has already stay where they are.
     FreePages free = free_pages(site, reach);
     exclude(free, view.pages);
@@ -388,6 +390,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& s
     }
     for (const Address page : placed->pages) ++table_.at(page).views;
     mapped_ += placed->pages.size();
+    site.pool.view_at.emplace(placed->base, placed);
     ++view_count_;
     ++view_counters_.created;
     history_.add({.kind = HistoryEvent::Kind::stitch,

@@ -1,5 +1,7 @@
 // movie._core.testing: allocators that exist to test the validator and the tests of allocators.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/function.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -7,8 +9,10 @@
 #include <memory>
 #include <tuple>
 
+#include "allocator/movie_allocator.h"
 #include "api/bindings.h"
 #include "api/columns.h"
+#include "replay/catalogue.h"
 #include "replay/replay.h"
 #include "replay/validator/testing/broken_allocators.h"
 #include "replay/validator/testing/scripted_allocator.h"
@@ -23,6 +27,11 @@ namespace {
 // The part of a watched reference allocator that torch would tell it by other ways than the Allocator interface.
 struct ReferenceControls {
     testing::ReferenceAllocator* allocator;
+};
+
+// Likewise of MOVie.
+struct MovieControls {
+    MovieAllocator* allocator;
 };
 
 struct Script {
@@ -58,6 +67,41 @@ void bind_testing(nb::module_& m) {
         },
         nb::arg("watch"), nb::arg("flaw") = "",
         "(allocator, controls): a simple correct allocator, or the one with that flaw, under a Watch.");
+
+    nb::class_<MovieControls>(testing, "MovieControls",
+                              "What torch will tell MOVie by other ways than the allocator interface.")
+        .def("begin_capture", [](MovieControls& self) { self.allocator->begin_capture(); })
+        .def("end_capture", [](MovieControls& self) { self.allocator->end_capture(); })
+        .def(
+            "pin", [](MovieControls& self, Address address) { self.allocator->pin(address); }, nb::arg("address"))
+        .def(
+            "on_shortage",
+            [](MovieControls& self, std::function<Bytes(Bytes)> reclaim) {
+                self.allocator->on_shortage(std::move(reclaim));
+            },
+            nb::arg("reclaim"), "Asked before a request fails; returns how many bytes of the card came free.")
+        .def(
+            "history",
+            [](const MovieControls& self) {
+                std::vector<std::tuple<std::string, Address, Bytes, Stream, PoolId, std::uint64_t>> events;
+                for (const HistoryEvent& event : self.allocator->history())
+                    events.emplace_back(std::string(name_of(event.kind)), event.address, event.size, event.stream,
+                                        event.pool, event.number);
+                return events;
+            },
+            "(kind, address, size, stream, pool, number) of the last events, oldest first.");
+    testing.def(
+        "watch_movie",
+        [](nb::object watch, const std::string& name, const AllocatorOptions& options) {
+            Watch& self = nb::cast<Watch&>(watch);
+            auto allocator = make_allocator(self.driver(), name, options);
+            auto* movie = dynamic_cast<MovieAllocator*>(allocator.get());
+            if (movie == nullptr) throw std::invalid_argument(name + " is not a MOVie allocator");
+            return nb::make_tuple(nb::cast(self.watch(std::move(allocator)), nb::rv_policy::reference_internal, watch),
+                                  nb::cast(MovieControls{movie}, nb::rv_policy::copy, watch));
+        },
+        nb::arg("watch"), nb::arg("name") = "movie", nb::arg("options") = AllocatorOptions{},
+        "(allocator, controls): MOVie under a Watch, with what is not in the allocator interface.");
 
     nb::class_<Script>(testing, "Script")
         .def(

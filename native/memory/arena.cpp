@@ -40,7 +40,7 @@ Status Arena::fill(Address begin, Address end, bool may_unmap) {
     Span& span = table_.span_of(begin);
     const std::size_t first = (begin - span.base) / page;
     if (span.pages.size() < first + handles.size()) span.pages.resize(first + handles.size());
-    for (std::size_t i = 0; i < handles.size(); ++i) span.pages[first + i] = {.handle = handles[i], .views = 0};
+    for (std::size_t i = 0; i < handles.size(); ++i) span.pages[first + i] = {.handle = handles[i]};
 
     auto hole = std::prev(holes_.upper_bound(begin));
     const Address hole_begin = hole->first;

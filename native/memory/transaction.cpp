@@ -18,10 +18,18 @@ Status take(Driver& driver, const UndoStep& step) {
 }
 
 bool Retreat::operator()(const UndoStep& step) {
-    const bool needs_unmapped = step.kind == UndoStep::Kind::free_address || step.kind == UndoStep::Kind::map;
-    if (needs_unmapped && mapped_) return false;
+    switch (step.kind) {
+        case UndoStep::Kind::free_address:
+        case UndoStep::Kind::map:
+            if (!still_mapped_.empty()) return false;
+            break;
+        case UndoStep::Kind::release:
+            if (std::find(still_mapped_.begin(), still_mapped_.end(), step.handle) != still_mapped_.end()) return false;
+            break;
+        case UndoStep::Kind::unmap: break;
+    }
     if (take(driver_, step) == Status::ok) return true;
-    mapped_ = mapped_ || step.kind == UndoStep::Kind::unmap;
+    if (step.kind == UndoStep::Kind::unmap) skip(step);
     return false;
 }
 
@@ -74,7 +82,7 @@ Transaction::~Transaction() {
     Retreat retreat(driver_);
     for (auto step = undo_.rbegin(); step != undo_.rend(); ++step) {
         const bool postpone = step->kind == UndoStep::Kind::unmap && !may_unmap_;
-        if (postpone) retreat.skip_unmap();
+        if (postpone) retreat.skip(*step);
         if (postpone || !retreat(*step)) debris_.add(*step);
     }
 }

@@ -34,18 +34,19 @@ class Debris {
 
 Status take(Driver& driver, const UndoStep& step);
 
-// Takes steps back, the latest first. A step that depends on one that was refused is not tried.
+// Takes steps back, the latest first. A step that depends on one that was refused is not tried: while something is mapped
+// that should not be, no range is freed, no older mapping put back, and its handle not released.
 class Retreat {
   public:
     explicit Retreat(Driver& driver) : driver_(driver) {}
     // False: not taken.
     bool operator()(const UndoStep& step);
     // An unmap that is not even tried.
-    void skip_unmap() { mapped_ = true; }
+    void skip(const UndoStep& unmap) { still_mapped_.push_back(unmap.handle); }
 
   private:
     Driver& driver_;
-    bool mapped_ = false;  // an unmap was refused: ranges cannot be freed, nor older mappings put back
+    std::vector<Handle> still_mapped_;
 };
 
 class Transaction {

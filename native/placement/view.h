@@ -17,10 +17,12 @@ struct View {
     std::vector<Address> pages;    // home address of the page in each slot; 0: nothing is mapped there
     Bytes head = 0;                // where a block begins in slot 0: its first page may be used from the middle
     Bytes live_bytes = 0;          // from the base to the end of the block that lies in it; 0: idle
-    bool pinned = false;           // captured, exported or registered: never to be remapped
+    bool pinned = false;           // exported or registered: never to be remapped
+    bool captured = false;         // a graph holds it: not to be remapped while its pool lives
     Fence used;                    // what may still touch the range: the host must have seen it pass before an unmap
     std::uint64_t last_used = 0;
 
+    [[nodiscard]] bool fixed() const { return pinned || captured; }
     [[nodiscard]] std::size_t slots_for(Bytes bytes, Bytes page) const {
         return static_cast<std::size_t>((head + bytes + page - 1) / page);
     }

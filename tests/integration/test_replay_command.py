@@ -3,6 +3,7 @@
 import html.parser
 import json
 import os
+import pickle
 import pty
 import re
 import signal
@@ -345,3 +346,60 @@ def test_a_recording_has_the_peaks_of_its_index(data_dir):
     assert document["trace"]["allocations"] == 36
     table = movie("replay", path, "-a", "native").stdout
     assert "36 of 36 recorded addresses" in table
+
+
+def _recorded(folder, **settings):
+    """A snapshot of one segment and one allocation in it."""
+    base = 0x7F0000000000
+    value = {
+        "segments": [
+            {
+                "device": 0,
+                "address": base,
+                "total_size": 20 << 20,
+                "stream": 0,
+                "segment_type": "large",
+                "segment_pool_id": (0, 0),
+                "is_expandable": False,
+                "blocks": [
+                    {"address": base, "size": 2 << 20, "requested_size": 2 << 20, "state": "active_allocated"},
+                    {"address": base + (2 << 20), "size": 18 << 20, "requested_size": 0, "state": "inactive"},
+                ],
+            }
+        ],
+        "device_traces": [
+            [
+                {"action": "segment_alloc", "addr": base, "size": 20 << 20, "stream": 0},
+                {"action": "alloc", "addr": base, "size": 2 << 20, "stream": 0},
+            ]
+        ],
+        "allocator_settings": settings,
+    }
+    path = folder / "a.pickle"
+    path.write_bytes(pickle.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"max_split_size": 5},
+        {"max_split_size": "plenty"},
+        {"roundup_power2_divisions": {"1": 3}},
+        {"garbage_collection_threshold": 7.0},
+        {"large_segment_size": 1},
+    ],
+)
+def test_settings_that_make_no_sense_are_one_line(tmp_path, settings):
+    path = _recorded(tmp_path, **settings)
+    assert_one_line_error(movie("replay", path), str(path), "cannot be replayed under native", next(iter(settings)))
+    # Allocators that do not take PyTorch's settings are not concerned.
+    other = movie("replay", path, "-a", "movie")
+    assert other.returncode == 0, other.stderr
+    assert "recorded addresses are not compared with the native model" in " ".join(other.stdout.split())
+
+
+def test_good_settings_are_taken(tmp_path):
+    result = movie("replay", _recorded(tmp_path, max_split_size=40 << 20))
+    assert result.returncode == 0, result.stderr
+    assert "native model predicts 1 of 1 recorded addresses" in result.stdout

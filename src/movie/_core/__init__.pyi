@@ -152,6 +152,185 @@ class ModelDevice(Driver):
     def end_capture(self, stream: int) -> None: ...
     def shut_down(self) -> None: ...
 
+class HostOptions:
+    """
+    How large a host device is and how late its streams are. Sizes in bytes; lag in ticks, one for each piece of work that is queued (-1: work is done only when the host waits for it).
+    """
+
+    def __init__(self) -> None: ...
+    @property
+    def capacity(self) -> int: ...
+    @capacity.setter
+    def capacity(self, arg: int, /) -> None: ...
+    @property
+    def granularity(self) -> int: ...
+    @granularity.setter
+    def granularity(self, arg: int, /) -> None: ...
+    @property
+    def costs(self) -> str: ...
+    @costs.setter
+    def costs(self, arg: str, /) -> None: ...
+    @property
+    def address_space(self) -> int: ...
+    @address_space.setter
+    def address_space(self, arg: int, /) -> None: ...
+    @property
+    def most_areas(self) -> int:
+        """Memory areas it may make; 0: what vm.max_map_count leaves."""
+
+    @most_areas.setter
+    def most_areas(self, arg: int, /) -> None: ...
+    @property
+    def lag(self) -> int: ...
+    @lag.setter
+    def lag(self, arg: int, /) -> None: ...
+    @property
+    def seed(self) -> int:
+        """
+        0: all work lags alike; else each stream between 0 and twice the lag, drawn anew now and then.
+        """
+
+    @seed.setter
+    def seed(self, arg: int, /) -> None: ...
+    @property
+    def lockstep(self) -> bool:
+        """
+        What is due is done before the host goes on, so that a run can be repeated.
+        """
+
+    @lockstep.setter
+    def lockstep(self, arg: bool, /) -> None: ...
+
+class HostReport:
+    """What queued work of a host device saw."""
+
+    @property
+    def checks(self) -> int:
+        """Ranges whose bytes were compared."""
+
+    @property
+    def bytes_checked(self) -> int:
+        """Length of these ranges."""
+
+    @property
+    def mismatches(self) -> int: ...
+    @property
+    def illegal_accesses(self) -> int:
+        """Work on ranges that were not mapped when it ran."""
+
+    @property
+    def first_problem(self) -> str: ...
+
+class HostDevice(Driver):
+    """
+    A device made of this machine's memory: real pages, real aliases, real bytes; its streams are threads that do queued work late.
+    """
+
+    def __init__(self, options: HostOptions = ...) -> None: ...
+    def fill(self, stream: int, address: int, size: int, pattern: int, stride: int = 512) -> None:
+        """
+        Queues work that writes a pattern: a word in each 512 bytes near the ends, one each stride between.
+        """
+
+    def check(self, stream: int, address: int, size: int, pattern: int, stride: int = 512) -> None:
+        """Queues work that looks for the pattern; report() tells what it found."""
+
+    def copy(self, stream: int, to: int, source: int, size: int) -> None:
+        """Queues work that copies bytes."""
+
+    def order_behind(self, stream: int, other: int) -> None:
+        """
+        The program's own ordering: later work of the stream comes after what the other has queued so far.
+        """
+
+    def advance(self, ticks: int = 1) -> None:
+        """Time passes without new work."""
+
+    def report(self) -> HostReport: ...
+    @property
+    def areas(self) -> int:
+        """Memory areas that its mappings and reservations take."""
+
+    @property
+    def most_areas(self) -> int: ...
+    @property
+    def last_problem(self) -> str:
+        """
+        Why the system last refused something, and what to do about it; empty if it never did.
+        """
+
+    @property
+    def mappings(self) -> int: ...
+    @property
+    def handles(self) -> int: ...
+    @property
+    def reservations(self) -> int: ...
+
+class SoakResult:
+    """What a soak on the host device saw."""
+
+    @property
+    def allocations(self) -> int: ...
+    @property
+    def frees(self) -> int: ...
+    @property
+    def out_of_memory(self) -> int: ...
+    @property
+    def uses_by_others(self) -> int:
+        """Uses on other streams, told by record_stream()."""
+
+    @property
+    def report(self) -> HostReport: ...
+    @property
+    def views(self) -> dict: ...
+    @property
+    def waits(self) -> int:
+        """Waits of streams that the allocator asked for."""
+
+    @property
+    def peak_requested(self) -> int: ...
+    @property
+    def peak_reserved(self) -> int: ...
+    @property
+    def left_reserved(self) -> int:
+        """Bytes held after everything was freed and given back."""
+
+    @property
+    def left_mappings(self) -> int: ...
+    @property
+    def left_handles(self) -> int: ...
+    @property
+    def device_problem(self) -> str: ...
+    @property
+    def seconds(self) -> float: ...
+    @property
+    def clean(self) -> bool:
+        """Nothing was overwritten early, and nothing unmapped early."""
+
+def soak_host(
+    allocator: str,
+    options: Mapping[str, str] = {},
+    device: HostOptions = ...,
+    *,
+    operations: int = 100000,
+    streams: int = 4,
+    threads: int = 1,
+    seed: int = 1,
+    largest: int = 33554432,
+    fill_level: float = 0.75,
+    stride: int = 16384,
+    pools: bool = False,
+    validate: bool = False,
+    drop_wait: int = 0,
+    drop_every_wait: int = 0,
+    early_query: int = 0,
+) -> SoakResult:
+    """
+    Random blocks on late streams of a host device, each with a pattern of its own that is looked for until it is freed.
+    Sabotage: the `drop_wait`-th stream_wait, or every so many of them, is dropped; from the `early_query`-th event_query
+    on all work is said to be done. The GIL is released.
+    """
+
 class OutOfMemory(MemoryError):
     pass
 

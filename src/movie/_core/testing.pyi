@@ -1,5 +1,7 @@
 """Allocators for tests of tests."""
 
+from collections.abc import Callable, Mapping
+
 import movie._core
 
 def flaws() -> list[tuple[str, int, str]]:
@@ -14,6 +16,27 @@ class ReferenceControls:
 def watch_reference(watch: object, flaw: str = "") -> tuple:
     """
     (allocator, controls): a simple correct allocator, or the one with that flaw, under a Watch.
+    """
+
+class MovieControls:
+    """What torch will tell MOVie by other ways than the allocator interface."""
+
+    def begin_capture(self) -> None: ...
+    def end_capture(self) -> None: ...
+    def pin(self, address: int) -> None: ...
+    def on_shortage(self, reclaim: Callable[[int], int]) -> None:
+        """
+        Asked before a request fails; returns how many bytes of the card came free.
+        """
+
+    def history(self) -> list[tuple[str, int, int, int, int, int]]:
+        """
+        (kind, address, size, stream, pool, number) of the last events, oldest first.
+        """
+
+def watch_movie(watch: object, name: str = "movie", options: Mapping[str, str] = {}) -> tuple:
+    """
+    (allocator, controls): MOVie under a Watch, with what is not in the allocator interface.
     """
 
 class Script:

@@ -10,7 +10,7 @@ from movie import _core
 from movie.allocators import AllocatorSpec
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
-from movie.evaluate.fidelity import Fidelity, can_check, check_native
+from movie.evaluate.fidelity import Fidelity, native_fidelity
 from movie.evaluate.replay import BOUND, ReplayResult, replay
 from movie.trace import Trace, TraceError, read_trace
 from movie.trace.model import Action
@@ -82,7 +82,8 @@ class Run:
 class DeviceComparison:
     """The runs on one device. `native`: the run of PyTorch's own allocator without options, if there is one.
 
-    `fidelity`: one line on how well the model of `native` predicts the recorded addresses; empty where there are none.
+    `fidelity`: one line on how well the model of `native` predicts the recorded addresses, or why that cannot be told;
+    empty where there are none.
     """
 
     number: int
@@ -147,7 +148,7 @@ def _on_device(
 ) -> DeviceComparison:
     columns = columns_of(trace)
     tell("comparing addresses", None)
-    fidelity = check_native(trace, columns) if can_check(trace) else None
+    fidelity, problem = native_fidelity(trace, columns)
     runs = []
     for spec in allocators:
         what = f"{spec} on device {trace.device}" if trace.devices > 1 else str(spec)
@@ -170,7 +171,7 @@ def _on_device(
             raise TraceError(trace.path, "", f"cannot be replayed under {spec}: {error}") from None
         runs.append(Run(str(spec), trace.device, len(trace), result))
     facts = facts_of(trace, _core.floor_of(columns))
-    return DeviceComparison(trace.device, facts, _fidelity_line(fidelity), tuple(runs))
+    return DeviceComparison(trace.device, facts, _fidelity_line(fidelity, problem), tuple(runs))
 
 
 def as_recorded(spec: AllocatorSpec, fidelity: Fidelity | None) -> dict[str, str]:
@@ -226,10 +227,10 @@ def check_costs(name: str) -> None:
         raise InputError(f"--costs: {error}") from None
 
 
-def _fidelity_line(found: Fidelity | None) -> str:
-    """How well the model of native predicts what was recorded; empty where that was not recorded."""
+def _fidelity_line(found: Fidelity | None, problem: str) -> str:
+    """How well the model of native predicts what was recorded, or why that cannot be told."""
     if found is None:
-        return ""
+        return f"recorded addresses are not compared with the native model: {problem}" if problem else ""
     right = found.allocations - found.wrong_addresses
     rule = f"tie rule: {' or '.join(found.ties)}"
     return f"native model predicts {right:,} of {found.allocations:,} recorded addresses ({rule})"

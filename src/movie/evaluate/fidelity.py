@@ -102,6 +102,16 @@ def check_native(trace: Trace, columns: _core.TraceColumns | None = None) -> Fid
     )
 
 
+def native_fidelity(trace: Trace, columns: _core.TraceColumns) -> tuple[Fidelity | None, str]:
+    """What `check_native` finds, where it can; else None, and why if the trace has what PyTorch cannot have done."""
+    if not can_check(trace):
+        return None, ""
+    try:
+        return check_native(trace, columns), ""
+    except ValueError as error:  # settings that PyTorch refuses, a start state that contradicts itself
+        return None, str(error)
+
+
 def _check(trace: Trace, columns: _core.TraceColumns, options: dict[str, str]) -> _core.Fidelity:
     blocks, segments = trace.start, trace.segments
     return _core.check_native(

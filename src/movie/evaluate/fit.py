@@ -13,7 +13,7 @@ from movie import _core
 from movie.allocators import AllocatorSpec
 from movie.evaluate.columns import columns_of
 from movie.evaluate.comparison import Conditions, Facts, Progress, as_recorded, check_costs, facts_of, together
-from movie.evaluate.fidelity import can_check, check_native
+from movie.evaluate.fidelity import native_fidelity
 from movie.evaluate.replay import BOUND, ReplayResult, replay
 from movie.evaluate.search import Smallest, smallest
 from movie.trace import Trace, TraceError, read_trace
@@ -153,9 +153,7 @@ def fit(
     traces = read_trace(path, device=device)
     columns = [columns_of(trace) for trace in traces]
     floors = [_core.floor_of(column) for column in columns]
-    fidelities = [
-        check_native(trace, column) if can_check(trace) else None for trace, column in zip(traces, columns, strict=True)
-    ]
+    fidelities = [native_fidelity(trace, column)[0] for trace, column in zip(traces, columns, strict=True)]
     runs = [
         [
             _Runs(trace, column, AllocatorSpec(spec.name, as_recorded(spec, fidelity), str(spec)), conditions)

@@ -24,7 +24,7 @@ from movie import _core
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
 from movie.evaluate.pressure_floor import FloorRun, compile_floor, floor_rows, floor_source, run_floor
-from movie.evaluate.recorded import data_folder, files_in, in_parallel, recording_files
+from movie.evaluate.recorded import data_folder, files_in, gmlake_files, in_parallel, recording_files
 from movie.evaluate.replay import ReplayResult, replay
 
 MIB = 1 << 20
@@ -148,7 +148,8 @@ def total(works: Iterable[Work]) -> Work:
 def default_files() -> list[Path]:
     """The recordings but LEFT_OUT, and the traces on which GMLake was measured."""
     data = data_folder()
-    return [path for path in recording_files(data) if not path.name.startswith(LEFT_OUT)]
+    recordings = [path for path in recording_files(data) if not path.name.startswith(LEFT_OUT)]
+    return [*recordings, *gmlake_files(data)]
 
 
 # --- the table -------------------------------------------------------------------------------------------------------

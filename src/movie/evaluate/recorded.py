@@ -40,6 +40,11 @@ def case_files(data: Path) -> list[Path]:
     return _files(data / "cases", (".case",))
 
 
+def gmlake_files(data: Path) -> list[Path]:
+    """The traces on which the released GMLake was measured: allocations and frees alone."""
+    return _files(data / "gmlake-traces", (".bin.xz",))
+
+
 def files_in(paths: Iterable[str | Path]) -> Iterator[Path]:
     """The files that the paths stand for: themselves, or those of a folder that look like traces."""
     for path in map(Path, paths):

@@ -68,8 +68,8 @@ def replay(
     """Replays `trace` under an allocator of the catalogue, or under "bound", the floor.
 
     The start blocks are allocated first, in their order, then come the rows. `options`: texts by name, sizes as plain
-    numbers of bytes; those of PyTorch also take the settings recorded with the trace, where `options` says nothing else.
-    `memory`: bytes of the card, None for an ample one. `lag`: rows (alloc or free) until queued work is done, None for
+    numbers of bytes; PyTorch's allocators also take the settings recorded with the trace, where `options` says nothing
+    else. `memory`: bytes of the card, None for an ample one. `lag`: rows (alloc or free) until queued work is done, None for
     never; `seed` other than 0 draws each piece of work's lag between 0 and twice as much. `costs`: the table of what
     driver calls cost, "per-call" or "per-page". `validate`: watch every call. `reclaim`: other owners of the card ask
     the allocator to give idle memory back before they take theirs. `lendable`: pools marked as such. `samples`: how

@@ -1,0 +1,82 @@
+// Training repeats itself: the same requests, in the same order, iteration after iteration. Who remembers where each of them
+// was placed the last time and puts it there again needs no new layout, and no driver call, from then on. Nothing is
+// profiled or announced: a run of equal requests is enough to find the place in the past, and to follow it from there.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "driver/types.h"
+
+namespace movie {
+
+// The requests of one stream in one pool, and where they went.
+class Recall {
+  public:
+    struct Place {
+        Address address = 0;    // of the block
+        Address view_base = 0;  // of the view that it lay in; 0: none
+    };
+
+    // Where a request of this size went the last time, if the requests before it have been the same as then.
+    [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
+        if (!following_ || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+        return at(cursor_).place;
+    }
+
+    // The request was placed.
+    void record(Bytes bytes, Place place) {
+        following_ = following_ && remembered(cursor_) && at(cursor_).bytes == bytes;
+        if (following_) ++cursor_;
+        push({bytes, place});
+        if (next_ < kMatch) return;
+        const auto [found, fresh] = seen_.try_emplace(hash_, next_);
+        if (!following_ && !fresh && remembered(found->second)) {
+            cursor_ = found->second;  // what came behind the last run of these requests
+            following_ = true;
+        }
+        found->second = next_;
+        if (seen_.size() > 2 * kMost) seen_.clear();
+    }
+
+  private:
+    struct Entry {
+        Bytes bytes = 0;
+        Place place;
+    };
+    static constexpr std::uint64_t kMatch = 16;       // equal requests in a row that count as a repetition
+    static constexpr std::uint64_t kMost = 1 << 16;   // requests remembered
+    static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15;
+
+    static constexpr std::uint64_t power(std::uint64_t exponent) {
+        std::uint64_t result = 1;
+        for (std::uint64_t i = 0; i < exponent; ++i) result *= kBase;
+        return result;
+    }
+
+    // Entries are numbered from 0 on; the last kMost are kept.
+    [[nodiscard]] bool remembered(std::uint64_t number) const { return number < next_ && next_ - number <= log_.size(); }
+    [[nodiscard]] const Entry& at(std::uint64_t number) const { return log_[number % kMost]; }
+
+    void push(const Entry& entry) {
+        if (log_.size() < kMost)
+            log_.push_back(entry);
+        else
+            log_[next_ % kMost] = entry;
+        ++next_;
+        // A rolling hash of the last kMatch sizes.
+        hash_ = hash_ * kBase + entry.bytes;
+        if (next_ > kMatch) hash_ -= at(next_ - 1 - kMatch).bytes * power(kMatch);
+    }
+
+    std::vector<Entry> log_;
+    std::uint64_t next_ = 0;
+    std::uint64_t hash_ = 0;
+    std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // hash of a run -> number of the entry behind it
+    std::uint64_t cursor_ = 0;  // the entry that should come again next
+    bool following_ = false;
+};
+
+}  // namespace movie
