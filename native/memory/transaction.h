@@ -9,7 +9,7 @@ namespace movie {
 
 // How to take one step back.
 struct UndoStep {
-    enum class Kind : std::uint8_t { free_address, release, unmap, map } kind = Kind::unmap;
+    enum class Kind : std::uint8_t { free_address, release, unmap, map, set_access } kind = Kind::unmap;
     Address address = 0;
     Bytes size = 0;
     Handle handle = 0;
@@ -47,6 +47,7 @@ class Retreat {
   private:
     Driver& driver_;
     std::vector<Handle> still_mapped_;
+    bool whole_ = true;  // every older mapping is back: it may be made accessible
 };
 
 class Transaction {
