@@ -67,6 +67,7 @@ Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address e
 Bytes MovieAllocator::give_back(Bytes most, bool wait) {
     if (capturing_ > 0) return 0;
     Pool& pool = *pools_.front();  // what another pool holds belongs to a graph, which expects it where it is
+    return_empty_slabs(pool);
     struct Range {
         Address begin, end;
         ArenaId arena;

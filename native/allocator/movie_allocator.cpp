@@ -121,7 +121,7 @@ Address MovieAllocator::malloc(const Request& request) {
     }
     auto placement = place_large(site, {.wait = config_.cross_stream});
     if (!placement) placement = last_resorts(site, requested);
-    if (config_.recall)
+    if (config_.recall && site.bytes > kMostSmall)
         asker.recall->record(site.bytes, {placement->address, placement->view != nullptr ? placement->view->base : 0});
     block.address = placement->address;
     block.view = placement->view;
@@ -170,7 +170,7 @@ void MovieAllocator::free(Address address) {
     if (block.slab != nullptr) {
         const auto units = static_cast<std::uint32_t>(block.size / kUnit);
         if (block.users.empty()) {
-            if (block.family->free(block.slab, address, units)) return_slab(*block.pool, *block.family, block.slab);
+            block.family->free(block.slab, address, units);
         } else {
             block.family->free_later(block.slab, address, units, fence_of(block));
             waits = true;
@@ -200,9 +200,21 @@ void MovieAllocator::free(Address address) {
     spare_.push_back(&block);
 }
 
-void MovieAllocator::return_slab(Pool& pool, SlabFamily& family, Slab* slab) {
-    const Piece home = family.remove(slab);
-    home.pool->space.insert(home.begin, home.end, home.arena, Fence(timelines_.now(pool.owners.at(&family))));
+bool MovieAllocator::return_empty_slabs(Pool& pool) {
+    bool any = false;
+    for (auto& [family, owner] : pool.owners) {
+        if (!family->has_empty()) continue;
+        std::vector<Slab*> empty;
+        family->for_each_slab([&empty](Slab& slab) {
+            if (slab.used == 0) empty.push_back(&slab);
+        });
+        for (Slab* slab : empty) {
+            const Piece home = family->remove(slab);
+            home.pool->space.insert(home.begin, home.end, home.arena, Fence(timelines_.now(owner)));
+        }
+        any = true;
+    }
+    return any;
 }
 
 void MovieAllocator::collect() {
@@ -216,10 +228,9 @@ void MovieAllocator::settle() {
         for (auto& [family, owner] : pool->owners) {
             if (!family->has_waiting()) continue;
             family->settle([&, id = owner](const Fence& fence) { return timelines_.implied(id, fence); },
-                           [&, of = family](Slab* slab, Bytes bytes, bool empty) {
+                           [this](Bytes bytes) {
                                statistics_.active.decrease(PoolKind::small, 1);
                                statistics_.active_bytes.decrease(PoolKind::small, static_cast<std::int64_t>(bytes));
-                               if (empty) return_slab(*pool, *of, slab);
                            });
         }
     }
@@ -242,6 +253,7 @@ void MovieAllocator::release_pool(PoolId id) {
     if (id == 0 || found == pool_by_id_.end()) return;
     last_ = {};
     Pool& old = *found->second;
+    return_empty_slabs(old);
     Pool& heir = *pools_.front();
     // The arenas go on as further arenas of the default pool: nothing is unmapped, nothing moves.
     std::vector<ArenaId> renamed;

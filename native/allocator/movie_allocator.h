@@ -134,7 +134,7 @@ class MovieAllocator final : public Allocator {
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
     LiveBlock& book(LiveBlock block, PoolKind kind);
     Fence fence_of(const LiveBlock& block);
-    void return_slab(Pool& pool, SlabFamily& family, Slab* slab);
+    bool return_empty_slabs(Pool& pool);
     void collect();
     void settle();
     [[nodiscard]] Unusable unusable_for(TimelineId timeline, PoolId id) const;

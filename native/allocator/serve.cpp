@@ -8,6 +8,8 @@ namespace movie {
 std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site& site, const Reach& reach) {
     if (auto placement = as_before(site, reach)) return placement;
     if (auto placement = in_own_arena(site)) return placement;
+    if (return_empty_slabs(site.pool))
+        if (auto placement = in_own_arena(site)) return placement;
     if (capturing_ > 0) {
         // A capture takes memory of its own stream and pool, or new memory. What earlier captures left in the pool is free:
         // graphs that share one never run at the same time. What a capture gets stays where it is.

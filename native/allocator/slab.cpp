@@ -48,6 +48,7 @@ std::optional<SlabFamily::Place> SlabFamily::allocate(std::uint32_t units) {
     const Run run = unlink(lists_[length]);
     Slab& slab = *slabs_[run.slab];
     if (run.length > units) link(slab, run.unit + units, run.length - units);
+    if (slab.used == 0) --empty_;
     slab.used += units;
     free_units_ -= units;
     return Place{&slab, slab.home.begin + run.unit * kUnit};
@@ -68,9 +69,10 @@ void SlabFamily::add_slab(const Piece& home) {
     link(placed, 0, kSlabUnits);
     free_units_ += kSlabUnits;
     ++live_slabs_;
+    ++empty_;
 }
 
-bool SlabFamily::free(Slab* slab, Address address, std::uint32_t units) {
+void SlabFamily::free(Slab* slab, Address address, std::uint32_t units) {
     auto unit = static_cast<std::uint32_t>((address - slab->home.begin) / kUnit);
     slab->used -= units;
     free_units_ += units;
@@ -81,13 +83,14 @@ bool SlabFamily::free(Slab* slab, Address address, std::uint32_t units) {
         units += before.length;
     }
     link(*slab, unit, units);
-    return slab->used == 0;
+    if (slab->used == 0) ++empty_;
 }
 
 Piece SlabFamily::remove(Slab* slab) {
     unlink(slab->edge[0]);
     free_units_ -= kSlabUnits;
     --live_slabs_;
+    --empty_;
     const Piece home = slab->home;
     const std::uint32_t index = slab->index;
     slabs_[index].reset();

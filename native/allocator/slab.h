@@ -36,8 +36,10 @@ class SlabFamily {
     // The smallest free run that holds `units`; nothing if there is none.
     std::optional<Place> allocate(std::uint32_t units);
     void add_slab(const Piece& home);
-    // The block's units are free for the family's stream. True: the slab is empty now.
-    bool free(Slab* slab, Address address, std::uint32_t units);
+    // The block's units are free for the family's stream.
+    void free(Slab* slab, Address address, std::uint32_t units);
+    // Slabs without blocks are kept, so that the next blocks change nothing around them, until somebody wants their pages.
+    [[nodiscard]] bool has_empty() const { return empty_ > 0; }
     // An empty slab leaves.
     Piece remove(Slab* slab);
 
@@ -45,9 +47,9 @@ class SlabFamily {
     void free_later(Slab* slab, Address address, std::uint32_t units, Fence fence) {
         waiting_.push_back({slab, address, units, std::move(fence)});
     }
-    // Frees what `ready` accepts of the blocks that wait; hands over the slabs that are empty then, and the bytes freed.
-    template <class Ready, class Emptied>
-    void settle(Ready ready, Emptied emptied) {
+    // Frees what `ready` accepts of the blocks that wait, and says of each how many bytes it had.
+    template <class Ready, class Freed>
+    void settle(Ready ready, Freed freed) {
         for (std::size_t i = 0; i < waiting_.size();) {
             if (!ready(waiting_[i].fence)) {
                 ++i;
@@ -56,7 +58,8 @@ class SlabFamily {
             const Waiting block = std::move(waiting_[i]);
             if (i + 1 < waiting_.size()) waiting_[i] = std::move(waiting_.back());
             waiting_.pop_back();
-            emptied(block.slab, block.units * kUnit, free(block.slab, block.address, block.units));
+            free(block.slab, block.address, block.units);
+            freed(block.units * kUnit);
         }
     }
     [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
@@ -96,7 +99,7 @@ class SlabFamily {
     std::array<std::uint32_t, kSlabUnits + 1> lists_{};                  // by length
     std::array<std::uint64_t, (kSlabUnits + 1 + 63) / 64> lengths_{};    // which lists are not empty
     std::vector<Waiting> waiting_;
-    std::uint64_t free_units_ = 0, live_slabs_ = 0;
+    std::uint64_t free_units_ = 0, live_slabs_ = 0, empty_ = 0;
 };
 
 }  // namespace movie

@@ -20,22 +20,24 @@ class Recall {
         Address view_base = 0;  // of the view that it lay in; 0: none
     };
 
-    // Where a request of this size went the last time, if the requests before it have been the same as then.
+    // Where a request of this size went the last time, if the requests before it have been the same as then for long
+    // enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better place.
     [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
-        if (!following_ || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+        if (followed_ < kTrust || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
         return at(cursor_).place;
     }
 
     // The request was placed.
     void record(Bytes bytes, Place place) {
-        following_ = following_ && remembered(cursor_) && at(cursor_).bytes == bytes;
-        if (following_) ++cursor_;
+        const bool goes_on = followed_ > 0 && remembered(cursor_) && at(cursor_).bytes == bytes;
+        followed_ = goes_on ? followed_ + 1 : 0;
+        if (goes_on) ++cursor_;
         push({bytes, place});
         if (next_ < kMatch) return;
         const auto [found, fresh] = seen_.try_emplace(hash_, next_);
-        if (!following_ && !fresh && remembered(found->second)) {
+        if (followed_ == 0 && !fresh && remembered(found->second)) {
             cursor_ = found->second;  // what came behind the last run of these requests
-            following_ = true;
+            followed_ = kMatch;
         }
         found->second = next_;
         if (seen_.size() > 2 * kMost) seen_.clear();
@@ -46,7 +48,8 @@ class Recall {
         Bytes bytes = 0;
         Place place;
     };
-    static constexpr std::uint64_t kMatch = 16;       // equal requests in a row that count as a repetition
+    static constexpr std::uint64_t kMatch = 16;       // equal requests in a row by which a place in the past is found
+    static constexpr std::uint64_t kTrust = 512;      // and those after which what came next then is expected again
     static constexpr std::uint64_t kMost = 1 << 16;   // requests remembered
     static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15;
 
@@ -76,7 +79,7 @@ class Recall {
     std::uint64_t hash_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // hash of a run -> number of the entry behind it
     std::uint64_t cursor_ = 0;  // the entry that should come again next
-    bool following_ = false;
+    std::uint64_t followed_ = 0;  // requests in a row that came as they did the last time; 0: none is expected
 };
 
 }  // namespace movie
