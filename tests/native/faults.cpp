@@ -37,8 +37,7 @@ class World {
         : device_({.capacity = setting.card, .lag = setting.lag, .address_space = setting.address_space}),
           watch_(device_, 1),
           faulty_(watch_.driver(), device_, plan, sites),
-          served_before_(served_without_faults),
-          twice_(plan.second != 0) {
+          served_before_(served_without_faults) {
         auto movie = std::make_unique<MovieAllocator>(faulty_, movie_config(setting.policy, setting.options));
         movie_ = movie.get();
         watch_.watch(std::move(movie));
@@ -78,9 +77,8 @@ class World {
     void begin_capture(Stream stream) {
         device_.begin_capture(stream);
         watch_.validator().begin_capture(stream);
-        // After two failures at once a step back may be owed that has to wait for the end of the capture; until then
-        // addresses cannot be trusted.
-        owes_ = twice_;
+        // A step back that unmaps has to wait for the end of the capture; until then addresses cannot be trusted.
+        owes_ = true;
         movie_->begin_capture();
     }
     void end_capture(Stream stream) {
@@ -133,7 +131,7 @@ class World {
     FaultyDriver faulty_;
     MovieAllocator* movie_ = nullptr;
     std::vector<bool> served_before_;
-    bool twice_ = false, owes_ = false;
+    bool owes_ = false;
     std::vector<Address> live_;
 };
 
@@ -342,7 +340,7 @@ Scenario random_scenario(std::uint64_t seed) {
                     if (kind == 15 && which % 3 == 1) (void)world.allocator().reclaim(bytes);
                 }
             },
-            0};
+            6};
 }
 
 struct Counts {
