@@ -6,18 +6,25 @@ namespace movie {
 
 Status take(Driver& driver, const UndoStep& step) {
     switch (step.kind) {
-        case UndoStep::Kind::free_address: return driver.free_address(step.address, step.size);
-        case UndoStep::Kind::release: return driver.release(step.handle);
-        case UndoStep::Kind::unmap: return driver.unmap(step.address, step.size);
-        case UndoStep::Kind::map: return driver.map(step.address, step.size, step.handle);
-        case UndoStep::Kind::set_access: return driver.set_access(step.address, step.size);
+        case UndoStep::Kind::free_address:
+            return driver.free_address(step.address, step.size);
+        case UndoStep::Kind::release:
+            return driver.release(step.handle);
+        case UndoStep::Kind::unmap:
+            return driver.unmap(step.address, step.size);
+        case UndoStep::Kind::map:
+            return driver.map(step.address, step.size, step.handle);
+        case UndoStep::Kind::set_access:
+            return driver.set_access(step.address, step.size);
     }
     return Status::failed;
 }
 
 bool Retreat::operator()(const UndoStep& step) {
     switch (step.kind) {
-        case UndoStep::Kind::map: whole_ = whole_ && still_mapped_.empty(); [[fallthrough]];
+        case UndoStep::Kind::map:
+            whole_ = whole_ && still_mapped_.empty();
+            [[fallthrough]];
         case UndoStep::Kind::free_address:
             if (!still_mapped_.empty()) return false;
             break;
@@ -27,7 +34,8 @@ bool Retreat::operator()(const UndoStep& step) {
         case UndoStep::Kind::set_access:
             if (!whole_) return false;
             break;
-        case UndoStep::Kind::unmap: break;
+        case UndoStep::Kind::unmap:
+            break;
     }
     if (take(driver_, step) == Status::ok) return true;
     if (step.kind == UndoStep::Kind::unmap) skip(step);

@@ -38,8 +38,8 @@ def tight_card(peak_requested: int) -> int:
 def real_bytes() -> str:
     """A short run in this machine's memory, told in a sentence.
 
-    Random blocks on four late streams, on a card so small that free pages have to be put side by side; every block's bytes
-    are checked. Raises RuntimeError if any are wrong.
+    Random blocks on four late streams, on a card so small that free pages have to be put side by side; every block's
+    bytes are checked. Raises RuntimeError if any are wrong.
     """
     card = _core.HostOptions()
     card.capacity, card.lag, card.seed = 128 * 2**20, 50, 1
@@ -50,8 +50,8 @@ def real_bytes() -> str:
     stitched = run.views["created"] + run.views["edited"] + run.views["reused"]
     return (
         f"With real bytes, in {format_size(run.peak_reserved)} of this machine's memory: of {run.allocations:,} blocks "
-        f"on 4 streams, {stitched:,} were stitched from pages that do not lie side by side; {report.checks:,} checks over "
-        f"{format_size(report.bytes_checked)} found what had been written."
+        f"on 4 streams, {stitched:,} were stitched from pages that do not lie side by side; {report.checks:,} checks "
+        f"over {format_size(report.bytes_checked)} found what had been written."
     )
 
 
