@@ -118,10 +118,13 @@ std::optional<Mark> Timelines::oldest_outstanding() const {
     std::optional<Mark> oldest;
     std::uint64_t at = 0;
     for (const TimelineId id : outstanding_) {
-        const Recorded& front = lines_[id].events.front();
-        if (!oldest || front.at < at) {
-            oldest = Mark{id, front.epoch};
-            at = front.at;
+        const Line& line = lines_[id];
+        // Events that have passed because another stream waited for them stay until they are asked for.
+        const auto open = std::find_if(line.events.begin(), line.events.end(),
+                                       [&line](const Recorded& each) { return each.epoch > line.passed; });
+        if (open != line.events.end() && (!oldest || open->at < at)) {
+            oldest = Mark{id, open->epoch};
+            at = open->at;
         }
     }
     return oldest;
