@@ -25,10 +25,10 @@ demo: $(VENV)/.built ## install MOVie into .venv and replay two recorded trainin
 	@$(BIN)/movie demo
 
 test: $(VENV)/.built $(VENV)/.extra-test ## build and run all tests
-	$(BIN)/python -m pytest -n $(WORKERS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 quick: $(VENV)/.built $(VENV)/.extra-test ## build and run the tests that take less than a few seconds each
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not slow'
 
 check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, stubs and links: everything but tests
 	$(BIN)/ruff check
