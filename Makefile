@@ -38,16 +38,15 @@ check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, 
 	$(BIN)/python tools/stubs.py --check
 	$(BIN)/python tools/links.py
 
-# The native code without Python, under GCC's or Clang's sanitizers. Nothing is suppressed.
-NATIVE_TESTS := parts replays soaks faults
+# The native code without Python, under the sanitizers of GCC or Clang. Nothing is suppressed. Threads meet in the soaks.
 sanitize: $(VENV)/.tools ## run the native tests under the address, undefined-behaviour and thread sanitizers
-	@for sanitizer in address thread; do \
-	  build=$(VENV)/sanitize-$$sanitizer; \
+	@set -e; for run in 'address parts replays soaks faults' 'thread soaks'; do \
+	  set -- $$run; sanitizer=$$1; shift; build=$(VENV)/sanitize-$$sanitizer; \
 	  $(BIN)/cmake -S . -B $$build -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=None \
-	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer > $$build.log \
-	    && $(BIN)/cmake --build $$build --target movie_native_tests || exit 1; \
-	  for test in $(NATIVE_TESTS); do \
-	    echo "== $$sanitizer: $$test"; $$build/tests/native/test_$$test || exit 1; \
+	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer > $$build.log; \
+	  for test; do \
+	    $(BIN)/cmake --build $$build --target test_$$test >> $$build.log || { cat $$build.log; exit 1; }; \
+	    echo "== $$sanitizer: $$test"; $$build/tests/native/test_$$test; \
 	  done; \
 	done
 

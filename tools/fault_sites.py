@@ -2,8 +2,8 @@
 
 python tools/fault_sites.py TEST_FAULTS
 
-TEST_FAULTS is the program built from tests/native/faults.cpp, with debug information. It writes down the address of each
-call to the driver that was made, and of each that was made to fail; addr2line says which lines these are.
+TEST_FAULTS is the program built from tests/native/faults.cpp, with debug information. It writes down the address of
+each call to the driver that was made, and of each that was made to fail; addr2line says which lines these are.
 """
 
 import re

@@ -50,6 +50,9 @@ bool MovieAllocator::clear_views_of(Address begin, Address end, bool wait) {
 }
 
 Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address end) {
+    // A page that a step back still owed maps somewhere would not come free.
+    clear_debris();
+    if (debris_.blocks_addresses()) return 0;
     Bytes gone = 0;
     for (const Address page : pool.arenas[arena]->give_back(begin, end)) {
         pool.space.take(page, page + page_);
@@ -66,7 +69,16 @@ Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address e
 
 Bytes MovieAllocator::give_back(Bytes most, bool wait) {
     if (capturing_ > 0) return 0;
+    const Bytes before = reserved_;
+    clear_debris();
     Pool& pool = *pools_.front();  // what another pool holds belongs to a graph, which expects it where it is
+    if (wait) {
+        // Blocks that wait aside in slabs, for whose fences an event may never have been recorded.
+        Fence waiting;
+        for (const auto& [family, owner] : pool.owners)
+            family->for_each_waiting([&waiting](const Fence& fence, Bytes) { waiting.add(fence); });
+        if (!timelines_.passed(waiting) && host_passed(waiting, true)) settle();
+    }
     return_empty_slabs(pool);
     struct Range {
         Address begin, end;
@@ -78,7 +90,8 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         const Address begin = table_.ceil(extent->first);
         const ArenaId arena = extent->second.arena;
         Address end = extent->first;
-        for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent) end = extent->second.end;
+        for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent)
+            end = extent->second.end;
         Address from = begin;
         for (Address page = begin; page < table_.floor(end); page += page_) {  // pinned pages stay
             if (!table_.at(page).pinned) continue;
@@ -87,7 +100,6 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         }
         if (table_.floor(end) > from) ranges.push_back({from, table_.floor(end), arena});
     }
-    const Bytes before = reserved_;
     Bytes given = 0;
     for (const Range& range : ranges) {
         if (given >= most) break;

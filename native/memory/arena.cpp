@@ -66,10 +66,13 @@ std::vector<Address> Arena::give_back(Address begin, Address end) {
         const UndoStep release{.kind = UndoStep::Kind::release, .address = at, .size = page, .handle = handles[i]};
         refused = refused || take(driver_, release) != Status::ok;
         if (refused) {
-            // What could not be released goes home again. Where even that fails the page is nobody's until the debris is
-            // cleared.
-            const UndoStep back{.kind = UndoStep::Kind::map, .address = at, .size = page, .handle = handles[i]};
-            if (take(driver_, back) == Status::ok) continue;
+            // What could not be released goes home again. Where even that fails the page is nobody's until the debris
+            // is cleared.
+            if (driver_.map(at, page, handles[i]) == Status::ok) {
+                if (driver_.set_access(at, page) == Status::ok) continue;
+                const UndoStep away{.kind = UndoStep::Kind::unmap, .address = at, .size = page, .handle = handles[i]};
+                if (take(driver_, away) != Status::ok) debris_.add(away);
+            }
             debris_.add(release);
         }
         span.pages[(at - span.base) / page] = {};

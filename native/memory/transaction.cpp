@@ -6,30 +6,40 @@ namespace movie {
 
 Status take(Driver& driver, const UndoStep& step) {
     switch (step.kind) {
-        case UndoStep::Kind::free_address: return driver.free_address(step.address, step.size);
-        case UndoStep::Kind::release: return driver.release(step.handle);
-        case UndoStep::Kind::unmap: return driver.unmap(step.address, step.size);
-        case UndoStep::Kind::map: {
-            const Status status = driver.map(step.address, step.size, step.handle);
-            return status == Status::ok ? driver.set_access(step.address, step.size) : status;
-        }
+        case UndoStep::Kind::free_address:
+            return driver.free_address(step.address, step.size);
+        case UndoStep::Kind::release:
+            return driver.release(step.handle);
+        case UndoStep::Kind::unmap:
+            return driver.unmap(step.address, step.size);
+        case UndoStep::Kind::map:
+            return driver.map(step.address, step.size, step.handle);
+        case UndoStep::Kind::set_access:
+            return driver.set_access(step.address, step.size);
     }
     return Status::failed;
 }
 
 bool Retreat::operator()(const UndoStep& step) {
     switch (step.kind) {
-        case UndoStep::Kind::free_address:
         case UndoStep::Kind::map:
+            whole_ = whole_ && still_mapped_.empty();
+            [[fallthrough]];
+        case UndoStep::Kind::free_address:
             if (!still_mapped_.empty()) return false;
             break;
         case UndoStep::Kind::release:
             if (std::find(still_mapped_.begin(), still_mapped_.end(), step.handle) != still_mapped_.end()) return false;
             break;
-        case UndoStep::Kind::unmap: break;
+        case UndoStep::Kind::set_access:
+            if (!whole_) return false;
+            break;
+        case UndoStep::Kind::unmap:
+            break;
     }
     if (take(driver_, step) == Status::ok) return true;
     if (step.kind == UndoStep::Kind::unmap) skip(step);
+    if (step.kind == UndoStep::Kind::map) whole_ = false;
     return false;
 }
 
@@ -72,6 +82,8 @@ Status Transaction::map(Address address, Bytes size, Handle handle) {
 Status Transaction::unmap(Address address, Bytes page, const std::vector<Handle>& handles) {
     const Status status = driver_.unmap(address, page * handles.size());
     if (status != Status::ok) return status;
+    // The way back is from the last step to the first: every page is mapped, then all get access.
+    undo_.push_back({.kind = UndoStep::Kind::set_access, .address = address, .size = page * handles.size()});
     for (std::size_t i = 0; i < handles.size(); ++i)
         undo_.push_back(
             {.kind = UndoStep::Kind::map, .address = address + i * page, .size = page, .handle = handles[i]});

@@ -9,20 +9,21 @@ namespace movie {
 
 // How to take one step back.
 struct UndoStep {
-    enum class Kind : std::uint8_t { free_address, release, unmap, map } kind = Kind::unmap;
+    enum class Kind : std::uint8_t { free_address, release, unmap, map, set_access } kind = Kind::unmap;
     Address address = 0;
     Bytes size = 0;
     Handle handle = 0;
 };
 
-// Steps back that the driver refused (a fault within a fault) or that may not be taken now (a thread captures). Until they
-// succeed they hold addresses or memory, nothing else.
+// Steps back that the driver refused (a fault within a fault) or that may not be taken now (a thread captures). Until
+// they succeed they hold addresses or memory, nothing else.
 class Debris {
   public:
     void add(const UndoStep& step) { steps_.push_back(step); }
     // Tries again, in the order in which the steps have to be taken.
     void clear(Driver& driver);
-    // Something may still be mapped where its owner thinks nothing is: no address may be used anew until that is cleared.
+    // Something may still be mapped where its owner thinks nothing is: no address may be used anew until that is
+    // cleared.
     [[nodiscard]] bool blocks_addresses() const;
     [[nodiscard]] bool empty() const { return steps_.empty(); }
     // Bytes of physical memory that wait to be released.
@@ -34,8 +35,8 @@ class Debris {
 
 Status take(Driver& driver, const UndoStep& step);
 
-// Takes steps back, the latest first. A step that depends on one that was refused is not tried: while something is mapped
-// that should not be, no range is freed, no older mapping put back, and its handle not released.
+// Takes steps back, the latest first. A step that depends on one that was refused is not tried: while something is
+// mapped that should not be, no range is freed, no older mapping put back, and its handle not released.
 class Retreat {
   public:
     explicit Retreat(Driver& driver) : driver_(driver) {}
@@ -47,6 +48,7 @@ class Retreat {
   private:
     Driver& driver_;
     std::vector<Handle> still_mapped_;
+    bool whole_ = true;  // every older mapping is back: it may be made accessible
 };
 
 class Transaction {

@@ -68,18 +68,23 @@ void Timelines::ask_for(const Fence& fence) {
     });
 }
 
-void Timelines::pass(Line& line, std::size_t events) {
-    for (; events > 0; --events) {
-        const Recorded& front = line.events.front();
-        line.passed = front.epoch;
-        // What the stream waited for before that event has passed too.
-        for (TimelineId other = 0; other < front.known.size(); ++other)
-            lines_[other].passed = std::max(lines_[other].passed, front.known[other]);
-        constexpr double kWeight = 1.0 / 16;
-        line.usual_wait += (static_cast<double>(ticks_ - front.at) - line.usual_wait) * kWeight;
-        driver_.event_destroy(front.event);
-        line.events.pop_front();
+void Timelines::pass(Line& line) {
+    const Recorded front = std::move(line.events.front());
+    constexpr double kWeight = 1.0 / 16;
+    line.usual_wait += (static_cast<double>(ticks_ - front.at) - line.usual_wait) * kWeight;
+    line.passed = std::max(line.passed, front.epoch);
+    driver_.event_destroy(front.event);
+    line.events.pop_front();
+    // What the stream waited for before that event has passed too, and with it the events that stand for it.
+    for (TimelineId id = 0; id < front.known.size(); ++id) {
+        Line& other = lines_[id];
+        other.passed = std::max(other.passed, front.known[id]);
+        while (!other.events.empty() && other.events.front().epoch <= other.passed) pass(other);
     }
+}
+
+void Timelines::drop_idle() {
+    std::erase_if(outstanding_, [this](TimelineId id) { return lines_[id].events.empty(); });
 }
 
 Status Timelines::wait_on_host(Mark mark) {
@@ -90,23 +95,22 @@ Status Timelines::wait_on_host(Mark mark) {
     if (const Status status = driver_.event_synchronize(recorded->event); status != Status::ok) return status;
     Line& line = lines_[mark.timeline];
     const Epoch epoch = recorded->epoch;
-    pass(line, static_cast<std::size_t>(std::count_if(line.events.begin(), line.events.end(),
-                                                      [epoch](const Recorded& each) { return each.epoch <= epoch; })));
-    if (line.events.empty()) std::erase(outstanding_, mark.timeline);
+    while (!line.events.empty() && line.events.front().epoch <= epoch) pass(line);
+    drop_idle();
     return Status::ok;
 }
 
 bool Timelines::collect() {
     if (capturing_ || outstanding_.empty()) return false;
     bool any = false;
-    std::erase_if(outstanding_, [&](TimelineId id) {
+    for (const TimelineId id : outstanding_) {
         Line& line = lines_[id];
         while (!line.events.empty() && driver_.event_query(line.events.front().event) == Status::ok) {
-            pass(line, 1);
+            pass(line);
             any = true;
         }
-        return line.events.empty();
-    });
+    }
+    if (any) drop_idle();
     return any;
 }
 
@@ -114,10 +118,13 @@ std::optional<Mark> Timelines::oldest_outstanding() const {
     std::optional<Mark> oldest;
     std::uint64_t at = 0;
     for (const TimelineId id : outstanding_) {
-        const Recorded& front = lines_[id].events.front();
-        if (!oldest || front.at < at) {
-            oldest = Mark{id, front.epoch};
-            at = front.at;
+        const Line& line = lines_[id];
+        // Events that have passed because another stream waited for them stay until they are asked for.
+        const auto open = std::find_if(line.events.begin(), line.events.end(),
+                                       [&line](const Recorded& each) { return each.epoch > line.passed; });
+        if (open != line.events.end() && (!oldest || open->at < at)) {
+            oldest = Mark{id, open->epoch};
+            at = open->at;
         }
     }
     return oldest;

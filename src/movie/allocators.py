@@ -68,6 +68,11 @@ def default_allocators() -> list[AllocatorSpec]:
     return [AllocatorSpec(name) for name in _DEFAULTS if name in known_allocators()]
 
 
+def all_allocators() -> list[AllocatorSpec]:
+    """Every allocator there is, without options."""
+    return [AllocatorSpec(name) for name in known_allocators()]
+
+
 def with_page_size(specs: Sequence[AllocatorSpec], page: int) -> list[AllocatorSpec]:
     """The allocators, with pages of `page` bytes where they have pages and no size of their own.
 

@@ -1,5 +1,5 @@
-"""What `movie demo` shows: two recorded training runs that ship with the package, on ample and on tight cards, and a short
-run in real memory."""
+"""What `movie demo` shows: two recorded training runs that ship with the package, on ample and on tight cards, and a
+short run in real memory."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -36,8 +36,10 @@ def tight_card(peak_requested: int) -> int:
 
 
 def real_bytes() -> str:
-    """A short run in this machine's memory, told in a sentence: random blocks on four streams that are late, on a card so
-    small that free pages have to be put side by side; every block's bytes are checked. Raises RuntimeError if one is wrong.
+    """A short run in this machine's memory, told in a sentence.
+
+    Random blocks on four late streams, on a card so small that free pages have to be put side by side; every block's
+    bytes are checked. Raises RuntimeError if any are wrong.
     """
     card = _core.HostOptions()
     card.capacity, card.lag, card.seed = 128 * 2**20, 50, 1
@@ -45,11 +47,11 @@ def real_bytes() -> str:
     report = run.report
     if not run.clean:
         raise RuntimeError(f"MOVie let bytes be overwritten: {report.first_problem}; please report this")
-    views = run.views
+    stitched = run.views["created"] + run.views["edited"] + run.views["reused"]
     return (
-        f"With real bytes, in {format_size(run.peak_reserved)} of this machine's memory: of {run.allocations:,} blocks on 4 "
-        f"streams, {views['created'] + views['edited'] + views['reused']:,} were stitched from pages that do not lie side by "
-        f"side; {report.checks:,} checks of {format_size(report.bytes_checked)} found every byte where it was written."
+        f"With real bytes, in {format_size(run.peak_reserved)} of this machine's memory: of {run.allocations:,} blocks "
+        f"on 4 streams, {stitched:,} were stitched from pages that do not lie side by side; {report.checks:,} checks "
+        f"over {format_size(report.bytes_checked)} found what had been written."
     )
 
 

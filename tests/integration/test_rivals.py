@@ -9,6 +9,7 @@ def disagreements(comparisons):
     return [found for found in comparisons if not found.good]
 
 
+@pytest.mark.slow
 def test_expandable_reserves_what_pytorch_reserved(data_dir):
     assert not disagreements(rivals.expandable_peaks(data_dir))
 

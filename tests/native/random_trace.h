@@ -50,13 +50,15 @@ class RandomTrace {
     }
 
     [[nodiscard]] TraceView view() const {
-        return {.action = action_,
-                .id = id_,
-                .bytes = bytes_,
-                .stream = stream_,
-                .pool = pool_,
-                .ids = ids_,
-                .completions_recorded = false};
+        TraceView view;
+        view.action = action_;
+        view.id = id_;
+        view.bytes = bytes_;
+        view.stream = stream_;
+        view.pool = pool_;
+        view.ids = ids_;
+        view.completions_recorded = false;
+        return view;
     }
 
   private:

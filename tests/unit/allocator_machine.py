@@ -65,6 +65,8 @@ class Subject:
     # (shadow, size, pool) -> the bytes that suffice for the request beside what lives: if the card has that much, an
     # out-of-memory error is wrong. None: nothing is promised in that state.
     suffices: Demand
+    # Whether a lendable pool lends whole pages, as invariant 8 asks. If not, no pool is marked as lendable.
+    lends_pages: bool = True
 
 
 def rounded(size: int, step: int) -> int:
@@ -84,6 +86,13 @@ def empty_card(shadow: Shadow, size: int, pool: int) -> int | None:
     if size <= MIB:
         return 2 * MIB
     return 20 * MIB if size < 10 * MIB else rounded(size, 2 * MIB)
+
+
+def empty_card_in_pages(shadow: Shadow, size: int, pool: int) -> int | None:
+    """The same with expandable segments: pages of 2 MiB up to 1 MiB, else of 20 MiB."""
+    if shadow.live or shadow.idle_pools:
+        return None
+    return 2 * MIB if size <= MIB else rounded(size, 20 * MIB)
 
 
 def whole_pages(page: int) -> Demand:
@@ -255,7 +264,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         self.allocator.release_pool(pool)
         self.shadow.idle_pools.discard(pool)
 
-    @precondition(lambda self: len(self.pools) > 1)
+    @precondition(lambda self: len(self.pools) > 1 and self.subject.lends_pages)
     @rule(which=st.integers(0, 3), lendable=st.booleans())
     def lend(self, which: int, lendable: bool) -> None:
         self.allocator.set_pool_lendable(self.pools[1 + which % (len(self.pools) - 1)], lendable)

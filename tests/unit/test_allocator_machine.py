@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import pytest
-from allocator_machine import MIB, Demand, Subject, empty_card, page_each, run, whole_pages
+from allocator_machine import MIB, Demand, Subject, empty_card, empty_card_in_pages, page_each, run, whole_pages
 
 from movie import _core
 
 # What each allocator promises; one that is not named here is promised nothing, but obeys everything else.
 PROMISES: dict[str, Demand] = {
     "native": empty_card,
+    "expandable": empty_card_in_pages,
+    "gmlake": empty_card,
     "movie": whole_pages(2 * MIB),
     "movie-lean": whole_pages(2 * MIB),
 }
+# PyTorch's allocators lend any free block of a marked pool, though blocks of that pool live beside it in the same page:
+# an invariant that is ours alone.
+LEND_PIECES = ("native", "expandable")
 VARIANTS: list[tuple[str, dict[str, str]]] = [
     *((entry.name, {}) for entry in _core.catalogue()),
     ("native", {"tie": "segment", "max_split_size": str(32 * MIB)}),
+    ("expandable", {"max_split_size": str(32 * MIB), "large_segment_size": str(10 * MIB), "rerun_search": "1"}),
+    ("gmlake", {"frag": str(8 * MIB), "reuse": "2", "auto_gc": str(256 * MIB)}),
 ]
 
 
 def catalogue_subject(name: str, options: dict[str, str]) -> Subject:
-    return Subject(name, lambda watch: watch.make(name, options), PROMISES.get(name, lambda shadow, size, pool: None))
+    demand = PROMISES.get(name, lambda shadow, size, pool: None)
+    return Subject(name, lambda watch: watch.make(name, options), demand, lends_pages=name not in LEND_PIECES)
 
 
 def reference(flaw: str = "") -> Subject:

@@ -1,5 +1,5 @@
-"""The host device: real pages, real aliases, real bytes; streams that do their work late; and soaks over it, of which the
-spoilt ones are caught."""
+"""The host device: real pages, real aliases, real bytes; streams that do their work late; and soaks over it, of which
+the spoilt ones are caught."""
 
 import pytest
 
@@ -274,13 +274,19 @@ def test_in_lockstep_a_run_can_be_repeated() -> None:
 
 def test_a_dropped_wait_is_caught() -> None:
     """One wait among hundreds is not done. Not each of them matters: the work may have been over anyway."""
+
+    def spoilt(**sabotage: int) -> _core.SoakResult:
+        card = late(capacity=192 * MIB, lag=300)
+        return _core.soak_host("movie-lean", {}, card, operations=1200, largest=8 * MIB, **sabotage)
+
+    assert_sound(spoilt())
     caught = 0
-    for number in range(50, 300, 10):
-        result = _core.soak_host("movie-lean", {}, late(), operations=2000, drop_wait=number)
-        assert result.waits > 300  # so the wait that was dropped was asked for
+    for number in range(60, 200, 10):
+        result = spoilt(drop_wait=number)
+        assert result.waits >= number - 1  # so the wait that was dropped was asked for
         caught += result.report.mismatches > 0
-    assert caught >= 3
-    assert _core.soak_host("movie-lean", {}, late(), operations=2000, drop_every_wait=1).report.mismatches > 20
+    assert caught >= 2
+    assert spoilt(drop_every_wait=1).report.mismatches > 20
 
 
 def test_an_early_unmap_and_early_reuse_are_caught() -> None:
@@ -292,5 +298,5 @@ def test_an_early_unmap_and_early_reuse_are_caught() -> None:
 
 @pytest.mark.parametrize(("option", "value"), [("streams", 0), ("threads", 0), ("largest", 0), ("stride", 12)])
 def test_soaks_that_cannot_be(option: str, value: int) -> None:
-    with pytest.raises(ValueError, match="must|needs"):
+    with pytest.raises(ValueError, match=r"must|needs"):
         _core.soak_host("movie", **{option: value})

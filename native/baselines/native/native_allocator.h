@@ -81,6 +81,7 @@ class NativeAllocator : public Allocator {
         Block* block = nullptr;
     };
 
+    // As PyTorch, any block that fits: so blocks of both pools may lie in one segment, which MOVie's own rules forbid.
     Block* borrow_from_lendable_pools(const Search& wanted, Stream stream);
     bool release_oversize_blocks(const Search& wanted);
     void collect_garbage();

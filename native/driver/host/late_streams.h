@@ -20,9 +20,9 @@
 namespace movie {
 
 struct LateOptions {
-    std::int64_t lag = 0;    // ticks until queued work is due; -1: never, only when the host waits for it
-    // 0: all work lags exactly `lag` ticks; else each stream has a lag of its own, between 0 and 2 x lag, that is drawn anew
-    // now and then, so that some streams are far behind others.
+    std::int64_t lag = 0;  // ticks until queued work is due; -1: never, only when the host waits for it
+    // 0: all work lags exactly `lag` ticks; else each stream has a lag of its own, between 0 and 2 x lag, that is drawn
+    // anew now and then, so that some streams are far behind others.
     std::uint64_t seed = 0;
     // All work that is due is done before the host goes on. What is done when then depends on the calls alone, not on
     // how the system runs the threads.

@@ -67,10 +67,6 @@ void Validator::before_release(Handle handle) {
     }
 }
 
-void Validator::release_refused(Handle handle) {
-    if (const validation::Physical* physical = book_.find(handle)) refused(physical->size);
-}
-
 void Validator::released(Handle handle) {
     Physical* physical = book_.find(handle);
     if (physical == nullptr) return;
@@ -210,7 +206,7 @@ void Validator::allocated(Address address, const Request& request) {
 
 void Validator::allocation_failed(Bytes held_before, const Allocator& allocator) {
     // While a stream captures nothing may be unmapped: what was obtained for a request that failed stays for a while.
-    if (book_.held() > held_before + refused_ && capturing_.empty())
+    if (book_.held() > held_before && !refused_ && capturing_.empty())
         fail(6, "a request failed, but the allocator holds " + std::to_string(book_.held()) + " bytes where it held " +
                     std::to_string(held_before));
     const Statistics statistics = allocator.statistics();
@@ -282,7 +278,7 @@ void Validator::pin(Address address) {
 void Validator::end_call(const char* call, const Allocator& allocator) {
     ++calls_;
     freeing_.reset();
-    refused_ = 0;
+    refused_ = false;
     for (const Handle handle : leaving_)
         if (book_.find(handle) != nullptr)
             fail(4, std::string(call) + " released handle " + std::to_string(handle) +

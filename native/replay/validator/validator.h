@@ -31,13 +31,12 @@ class Validator {
     void created(Handle handle, Bytes size) { book_.create(handle, size); }
     void before_release(Handle handle);
     void released(Handle handle);
-    void release_refused(Handle handle);
     void before_map(Address address, Bytes size, Handle handle);
     void mapped(Address address, Bytes size, Handle handle);
     void before_unmap(Address address, Bytes size);
     void unmapped(Address address, Bytes size);
-    // The driver did not take this much back: until the end of this call it may be held in spite of everything.
-    void refused(Bytes size) { refused_ += size; }
+    // The driver did not take back what it was asked to: until the end of this call more may be held than should be.
+    void refused() { refused_ = true; }
     void accessible(Address address, Bytes size) { book_.set_access(address, size); }
     void allocated_plain(Address address, Bytes size) { book_.malloc(address, size); }
     void before_mfree(Address address);
@@ -119,7 +118,7 @@ class Validator {
     std::unordered_map<PoolId, Pool> pools_;
     std::unordered_set<Stream> capturing_;
     std::unordered_set<Handle> leaving_;  // released in this call, still mapped
-    Bytes refused_ = 0;                      // what the driver did not take back in this call
+    bool refused_ = false;                // what the driver did not take back in this call
     std::optional<Block> freeing_;        // the block of the free() in progress
     Bytes live_requested_ = 0, live_size_ = 0;
     Bytes may_be_pending_ = 0;  // requested bytes of freed blocks that a foreign stream may still hold back

@@ -41,7 +41,7 @@ Status WatchedDriver::release(Handle handle) {
     if (succeeded(status))
         validator_.released(handle);
     else if (validator_.watching())
-        validator_.release_refused(handle);
+        validator_.refused();
     return status;
 }
 
@@ -60,7 +60,7 @@ Status WatchedDriver::unmap(Address address, Bytes size) {
     if (succeeded(status))
         validator_.unmapped(address, size);
     else if (validator_.watching())
-        validator_.refused(size);
+        validator_.refused();
     return status;
 }
 

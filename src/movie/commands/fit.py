@@ -24,7 +24,7 @@ def fit(
             "--allocator",
             "-a",
             metavar="NAME",
-            help="An allocator; options follow a colon (native:tie=segment). Repeatable.",
+            help="An allocator; options follow a colon (native:tie=segment). Repeatable. [default: all]",
         ),
     ] = None,
     curve: Annotated[bool, typer.Option("--curve", help="Also driver time against card size.")] = False,
@@ -64,7 +64,7 @@ def fit(
     Exits with 3 if an allocator completes on no card.
     """
     # Imported here, so that `movie --help` and errors in the options do not wait for numpy and pyarrow.
-    from movie.allocators import default_allocators, parse_allocator, with_page_size  # noqa: PLC0415
+    from movie.allocators import all_allocators, parse_allocator, with_page_size  # noqa: PLC0415
     from movie.commands.progress import watched  # noqa: PLC0415
     from movie.evaluate.comparison import Conditions  # noqa: PLC0415
     from movie.evaluate.fit import FACTORS  # noqa: PLC0415
@@ -78,7 +78,7 @@ def fit(
     if plot and not plot.lower().endswith(_PLOTS):
         raise InputError(f"--plot {plot!r} ends in none of {', '.join(_PLOTS)}")
     chosen = parse_factors(factors) if factors else FACTORS if curve or plot else ()
-    specs = [parse_allocator(text) for text in allocator or ()] or default_allocators()
+    specs = [parse_allocator(text) for text in allocator or ()] or all_allocators()
     if page:
         specs = with_page_size(specs, parse_size(page, what="--page"))
     conditions = Conditions(costs=costs, lag=parse_lag(lag), seed=seed, validate=validate)

@@ -76,7 +76,7 @@ def _trace(fit: TraceFit) -> str:
         legend = "".join(swatch(colour, escape(one.allocator)) for one, colour in _coloured(device))
         for title, value in _CHARTS:
             parts += [f"<h2>{title}</h2>", picture_of(_chart(device, value), title), f'<p class="legend">{legend}</p>']
-        parts.append(_table(device))
+        parts += ["<p>Crosses, and “no”: out of memory. Dashed: the peak requested bytes.</p>", _table(device)]
     return "\n".join(parts)
 
 
@@ -89,10 +89,7 @@ def _table(device: DeviceFit) -> str:
             escape(one.allocator),
             "none" if one.smallest_card is None else format_size(one.smallest_card),
             "" if one.there is None else f"{one.there.retries:,}",
-            *(
-                driver_time(point.result.driver_seconds) if point.result.completed else "out of memory"
-                for point in one.curve
-            ),
+            *(driver_time(point.result.driver_seconds) if point.result.completed else "no" for point in one.curve),
             "" if one.monotone else escape(not_monotone(one)),
         ]
         rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
@@ -106,7 +103,7 @@ def _coloured(device: DeviceFit) -> list[tuple[AllocatorFit, str]]:
 
 
 def _chart(device: DeviceFit, value: Callable[[ReplayResult], float]) -> str:
-    """A line for each allocator over the sizes of cards; crosses at the top are cards on which it fails."""
+    """A line for each allocator over the sizes of cards; crosses at the top, in a row of its own, where it fails."""
     curves = _coloured(device)
     cards = [point.card for one, _ in curves for point in one.curve]
     peak = device.facts.peak_requested
@@ -132,12 +129,13 @@ def _chart(device: DeviceFit, value: Callable[[ReplayResult], float]) -> str:
         anchor = ("start", "middle", "middle", "middle", "end")[i]
         marks.append(_text(x(card), HEIGHT - 8, format_size(card), anchor))
     marks.append(f'<path class="limit" d="M{x(peak):.1f} {TOP}V{HEIGHT - BOTTOM}"/>')
-    for one, colour in curves:
+    for index, (one, colour) in enumerate(curves):
+        row = TOP + 10 * index
         done = [(x(point.card), y(value(point.result))) for point in one.curve if point.result.completed]
         path = "L".join(f"{a:.1f} {b:.1f}" for a, b in done)
         dots = "".join(f'<circle cx="{a:.1f}" cy="{b:.1f}" r="3" fill="{colour}"/>' for a, b in done)
         failed = "".join(
-            f'<path stroke="{colour}" stroke-width="1.8" d="M{x(point.card) - 4:.1f} {TOP}l8 8m0 -8l-8 8"/>'
+            f'<path stroke="{colour}" stroke-width="1.8" d="M{x(point.card) - 4:.1f} {row}l8 8m0 -8l-8 8"/>'
             for point in one.curve
             if not point.result.completed
         )

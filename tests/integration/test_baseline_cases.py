@@ -1,4 +1,4 @@
-"""`native` on the text cases against the independent model whose figures stand in their headers."""
+"""PyTorch's allocators on the text cases against the independent model whose figures stand in their headers."""
 
 import re
 from dataclasses import replace as changed
@@ -17,19 +17,33 @@ def outcome(result: ReplayResult) -> str:
     return f"{'' if result.completed else 'fails:'}{result.peak_reserved // MIB}"
 
 
-def test_peaks_are_those_of_the_headers(data_dir: Path):
+def told(text: str) -> tuple[bool, int]:
+    """Whether it completed, and MiB reserved at most."""
+    return not text.startswith("fails:"), int(text.removeprefix("fails:"))
+
+
+@pytest.mark.parametrize("allocator", ["native", "expandable"])
+def test_peaks_are_those_of_the_headers(data_dir: Path, allocator: str):
     cases = sorted((data_dir / "cases").glob("*.case"))
     assert len(cases) == 28
     for path in cases:
         [trace] = read_trace(path)
-        figures = re.fullmatch(r"(\S+) with capacity, (\S+) without", trace.header["model_native_mib"])
+        figures = re.fullmatch(r"(\S+) with capacity, (\S+) without", trace.header[f"model_{allocator}_mib"])
         assert figures, path.name
         # The model behind the headers has no clock: pending frees end at `sync` rows or in a retry. Its second figure
         # is for no capacity and no split limit.
         arguments = {"lag": None, "reclaim": False}
-        limited = replay(trace, "native", memory=trace.capacity, **arguments)
-        ample = replay(changed(trace, split_limit=None), "native", **arguments)
-        assert (path.name, outcome(limited), outcome(ample)) == (path.name, *figures.groups())
+        limited = replay(trace, allocator, memory=trace.capacity, **arguments)
+        ample = replay(changed(trace, split_limit=None), allocator, **arguments)
+        if allocator == "expandable" and limited.retries:
+            # PyTorch creates pages until the card is full before it finds that they are too few, and gives them back.
+            # The model behind the headers looks first.
+            completed, peak = told(figures[1])
+            assert (path.name, limited.completed) == (path.name, completed)
+            assert peak <= limited.peak_reserved // MIB <= trace.capacity // MIB
+        else:
+            assert (path.name, outcome(limited)) == (path.name, figures[1])
+        assert (path.name, outcome(ample)) == (path.name, figures[2])
 
 
 @pytest.mark.parametrize("lendable", [(), (1,)])
