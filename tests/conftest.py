@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# A machine that is busy with other things makes no test fail.
+settings.register_profile("movie", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("movie")
 
 _ROOT = Path(__file__).parents[1]
 
