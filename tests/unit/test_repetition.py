@@ -13,8 +13,8 @@ MEMORY_CALLS = ("create", "release", "map", "unmap", "set_access", "reserve", "f
 def iteration(seed: int, requests: int, streams: int) -> list[tuple[str, int, int, int]]:
     """(alloc, id, bytes, stream) and (free, id, 0, 0) of one iteration that leaves nothing alive.
 
-    All requests are above 1 MiB: `movie-lean` takes the pages of idle slabs for them and gives slabs others later, so that with
-    small requests between them its layout may go on moving.
+    All requests are above 1 MiB: `movie-lean` takes the pages of idle slabs for them and gives slabs others later, so
+    that with small requests between them its layout may go on moving.
     """
     draw = random.Random(seed)
     steps: list[tuple[str, int, int, int]] = []
