@@ -21,7 +21,7 @@ struct MovieConfig {
     bool edit_views = true;    // pages of an idle view are replaced instead of making a new view
     bool cross_stream = true;  // memory of other streams is used, after waiting on the device
     bool partial_ends = true;  // the odd end of a request may lie in a page that is only partly free
-    double most_mapped = 4;    // pages mapped in views, as a multiple of the pages there are
+    double most_mapped = 32;   // pages mapped in views, as a multiple of the pages there are: only addresses are spent
     std::size_t most_views = 4096;
     Bytes arena_span = 0;     // addresses reserved for an arena at a time; 0: as much as the card has memory
     std::size_t history = 0;  // events kept

@@ -145,6 +145,7 @@ class MovieAllocator final : public Allocator {
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
+    std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
     std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
     std::optional<Piece> own_page_for_slab(const Site& site);

@@ -9,8 +9,6 @@ namespace movie {
 std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site& site, const Reach& reach) {
     if (auto placement = as_before(site, reach)) return placement;
     if (auto placement = in_own_arena(site)) return placement;
-    if (return_empty_slabs(site.pool))
-        if (auto placement = in_own_arena(site)) return placement;
     if (capturing_ > 0) {
         // A capture takes memory of its own stream and pool, or new memory. What earlier captures left in the pool is
         // free: graphs that share one never run at the same time. What a capture gets stays where it is.
@@ -20,15 +18,22 @@ std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site&
     const bool may_grow = config_.policy == Policy::automatic;
     if (may_grow)
         if (auto placement = grow_within_budget(site)) return placement;
+    if (auto placement = from_free_memory(site, reach)) return placement;
+    if (return_empty_slabs(site.pool)) {
+        if (auto placement = in_own_arena(site)) return placement;
+        if (auto placement = from_free_memory(site, reach)) return placement;
+    }
+    return grow_and_stitch(site, reach);
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::from_free_memory(const Site& site, const Reach& reach) {
     // A free range before a view: a block in a view scatters over ranges that later requests could have had whole.
     if (auto placement = contiguous_anywhere(site, {})) return placement;
     if (auto placement = ready_view(site, {})) return placement;
     if (reach.wait)
         if (auto placement = contiguous_anywhere(site, reach)) return placement;
     if (auto placement = stitch(site, {.lend = reach.lend})) return placement;
-    if (reach.wait)
-        if (auto placement = stitch(site, reach)) return placement;
-    return grow_and_stitch(site, reach);
+    return reach.wait ? stitch(site, reach) : std::nullopt;
 }
 
 bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end, Pool& from) {
@@ -128,7 +133,7 @@ std::optional<SlabFamily::Place> MovieAllocator::place_small(const Site& site, S
     // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its
     // own before anything grows.
     if (may_grow || site.pool.space.clear(site.arena).best_fit(site.bytes)) return std::nullopt;
-    if (!grow_pages(site, 1, reach.ask)) return std::nullopt;
+    if (!return_empty_slabs(site.pool) && !grow_pages(site, 1, reach.ask)) return std::nullopt;
     home = own_page_for_slab(site);
     if (!home) return std::nullopt;
     family.add_slab(*home);

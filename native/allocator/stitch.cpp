@@ -342,7 +342,10 @@ void MovieAllocator::exclude(FreePages& free, std::vector<Address> pages) const 
 std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site, const Reach& reach) {
     if (site.bytes <= kMostSmall && !reach.lend) return std::nullopt;  // not worth a view
     if (!config_.keep_views) drop_idle_views();
-    if (const auto edit = cheapest_edit(site, reach))
+    // Where requests repeat, a view that is edited for one is missed by another, round after round; a new one is made
+    // once.
+    const bool lasting = site.recall != nullptr && site.recall->repeats();
+    if (const auto edit = cheapest_edit(site, reach); edit && (edit->changed.empty() || !lasting))
         if (auto placement = apply(site, reach, *edit)) return placement;
     return make_view(site, reach);
 }

@@ -24,9 +24,12 @@ class Recall {
     // Where a request of this size went the last time, if the requests before it have been the same as then for long
     // enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better place.
     [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
-        if (followed_ < kTrust || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+        if (!repeats() || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
         return at(cursor_).place;
     }
+
+    // The requests have been the same as before for long: what is set up for them now will serve again.
+    [[nodiscard]] bool repeats() const { return followed_ >= kTrust; }
 
     // The request was placed.
     void record(Bytes bytes, Place place) {
