@@ -53,13 +53,14 @@ class Allocator {
     virtual Address malloc(const Request& request) = 0;
     // Ends a block. Throws std::invalid_argument for an address that is not a live block's.
     virtual void free(Address address) = 0;
-    // Work of `stream` uses the block too: after free() it is used again only in order with that work. Unknown addresses
-    // are ignored (torch passes those of other allocators).
+    // Work of `stream` uses the block too: after free() it is used again only in order with that work. Unknown
+    // addresses are ignored (torch passes those of other allocators).
     virtual void record_stream(Address address, Stream stream) = 0;
 
     // Gives idle memory back to the driver, as torch.cuda.empty_cache() asks.
     virtual void empty_cache() = 0;
-    // Gives back at least `bytes` if that much is idle, so that another owner of the card can have it; returns how much.
+    // Gives back at least `bytes` if that much is idle, so that another owner of the card can have it; returns how
+    // much.
     virtual Bytes reclaim(Bytes bytes) = 0;
 
     // No more allocations go to the pool: what is free in it may serve others, now and when its last blocks are freed.

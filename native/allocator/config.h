@@ -16,14 +16,14 @@ struct MovieConfig {
     Bytes page = 2 * kMiB;  // size of a physical page, a multiple of the granularity and of 2 MiB
     Bytes budget = 0;       // policy `automatic` grows freely up to this many bytes; 0: as far as the card goes
     Combiner combiner = Combiner::dynamic;
-    bool recall = true;          // a request that repeats an earlier one goes where that went, if it is free
-    bool keep_views = true;      // a view outlives its block
-    bool edit_views = true;      // pages of an idle view are replaced instead of making a new view
-    bool cross_stream = true;    // memory of other streams is used, after waiting on the device
-    bool partial_ends = true;    // the odd end of a request may lie in a page that is only partly free
-    double most_mapped = 4;      // pages mapped in views, as a multiple of the pages there are
+    bool recall = true;        // a request that repeats an earlier one goes where that went, if it is free
+    bool keep_views = true;    // a view outlives its block
+    bool edit_views = true;    // pages of an idle view are replaced instead of making a new view
+    bool cross_stream = true;  // memory of other streams is used, after waiting on the device
+    bool partial_ends = true;  // the odd end of a request may lie in a page that is only partly free
+    double most_mapped = 32;   // pages mapped in views, as a multiple of the pages there are: only addresses are spent
     std::size_t most_views = 4096;
-    Bytes arena_span = 0;  // addresses reserved for an arena at a time; 0: as much as the card has memory
+    Bytes arena_span = 0;     // addresses reserved for an arena at a time; 0: as much as the card has memory
     std::size_t history = 0;  // events kept
 };
 

@@ -90,7 +90,8 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         const Address begin = table_.ceil(extent->first);
         const ArenaId arena = extent->second.arena;
         Address end = extent->first;
-        for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent) end = extent->second.end;
+        for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent)
+            end = extent->second.end;
         Address from = begin;
         for (Address page = begin; page < table_.floor(end); page += page_) {  // pinned pages stay
             if (!table_.at(page).pinned) continue;

@@ -98,8 +98,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::grow_contiguous(const S
     }
     if (!has_room(growth.size(), ask) || !fill(site.pool, site.arena, growth.begin, growth.end)) return std::nullopt;
     site.pool.space.take(growth.at, growth.at + site.bytes);
-    return Placement{.address = growth.at,
-                     .pieces = {{growth.at, growth.at + site.bytes, site.arena, &site.pool}}};
+    return Placement{.address = growth.at, .pieces = {{growth.at, growth.at + site.bytes, site.arena, &site.pool}}};
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(const Site& site) {

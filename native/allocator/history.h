@@ -11,7 +11,14 @@ namespace movie {
 
 struct HistoryEvent {
     enum class Kind : std::uint8_t {
-        alloc, free_requested, free_completed, segment_map, segment_unmap, stitch, edit, out_of_memory
+        alloc,
+        free_requested,
+        free_completed,
+        segment_map,
+        segment_unmap,
+        stitch,
+        edit,
+        out_of_memory
     } kind = Kind::alloc;
     Address address = 0;
     Bytes size = 0;

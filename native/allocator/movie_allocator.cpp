@@ -32,7 +32,12 @@ const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
     if (last_.pool == nullptr || last_.stream != request.stream || last_.id != request.pool) {
         Pool& pool = pool_of(request.pool);
         const TimelineId timeline = timelines_.of(request.stream);
-        last_ = {request.stream, request.pool, &pool, timeline, arena_for(pool, timeline), &family_for(pool, timeline),
+        last_ = {request.stream,
+                 request.pool,
+                 &pool,
+                 timeline,
+                 arena_for(pool, timeline),
+                 &family_for(pool, timeline),
                  &pool.recalls[timeline]};
     }
     return last_;
@@ -51,8 +56,8 @@ ArenaId MovieAllocator::arena_for(Pool& pool, TimelineId timeline) {
     const auto [found, fresh] = pool.arena_of.try_emplace(timeline, 0);
     if (fresh) {
         found->second = pool.space.add_arena(timeline);
-        // The first arenas have room for the whole card each; where there are hundreds addresses are scarce, and the others
-        // grow in smaller steps.
+        // The first arenas have room for the whole card each; where there are hundreds addresses are scarce, and the
+        // others grow in smaller steps.
         const Bytes span = std::max(std::min(config_.arena_span, kGiB), config_.arena_span >> (arena_count_++ / 64));
         pool.arenas.push_back(std::make_unique<Arena>(driver_, table_, debris_, span));
     }
@@ -94,7 +99,8 @@ LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
 }
 
 Address MovieAllocator::malloc(const Request& request) {
-    if (fork_.in_child()) throw std::runtime_error("MOVie: device memory cannot be used in a forked process; use spawn");
+    if (fork_.in_child())
+        throw std::runtime_error("MOVie: device memory cannot be used in a forked process; use spawn");
     const std::lock_guard lock(mutex_);
     ++operations_;
     timelines_.tick();
@@ -137,8 +143,8 @@ Fence MovieAllocator::fence_of(const LiveBlock& block) {
     Fence fence(timelines_.now(block.timeline));
     for (const TimelineId user : block.users) {
         fence.add(timelines_.now(user));
-        // At once, since such a stream may be gone when the event is wanted. If it fails, the mark stays in the open epoch
-        // and is recorded when it is wanted.
+        // At once, since such a stream may be gone when the event is wanted. If it fails, the mark stays in the open
+        // epoch and is recorded when it is wanted.
         if (capturing_ == 0) (void)timelines_.record(user);
     }
     return fence;

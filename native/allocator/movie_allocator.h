@@ -2,13 +2,13 @@
 // side where no free range is long enough. ARCHITECTURE.md tells how the parts play together.
 #pragma once
 
+#include <tsl/robin_map.h>
+
 #include <deque>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
-
-#include <tsl/robin_map.h>
 
 #include "allocator/allocator.h"
 #include "allocator/config.h"
@@ -47,7 +47,8 @@ class MovieAllocator final : public Allocator {
     [[nodiscard]] Unusable unusable(Stream stream, PoolId pool) const override;
     [[nodiscard]] ViewCounters views() const override;
 
-    // While any thread captures a graph: no event is queried, nothing is unmapped, memory is reused on its own stream only.
+    // While any thread captures a graph: no event is queried, nothing is unmapped, memory is reused on its own stream
+    // only.
     void begin_capture();
     void end_capture();
     // The range is exported, registered or captured: its pages stay where they are mapped from now on.
@@ -97,7 +98,8 @@ class MovieAllocator final : public Allocator {
         std::vector<OddEnd> odd;
         std::uint64_t pages = 0;
     };
-    // What a new view would consist of: whole pages, between the free end of one page and the free beginning of another.
+    // What a new view would consist of: whole pages, between the free end of one page and the free beginning of
+    // another.
     struct Recipe {
         std::uint64_t pages = 0;
         const OddEnd* head = nullptr;
@@ -143,6 +145,7 @@ class MovieAllocator final : public Allocator {
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
+    std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
     std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
     std::optional<Piece> own_page_for_slab(const Site& site);
@@ -220,11 +223,11 @@ class MovieAllocator final : public Allocator {
     History history_;
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
-    Bytes reserved_ = 0;      // by our own count; reports use the device's
-    Bytes debris_held_ = 0;  // of which in the debris
-    Bytes withheld_ = 0;     // of lenders' pages, beyond the blocks in them
-    Bytes room_ = 0;          // what the card had left when it was last asked, less what was taken since
-    std::uint64_t mapped_ = 0;   // pages mapped in views
+    Bytes reserved_ = 0;        // by our own count; reports use the device's
+    Bytes debris_held_ = 0;     // of which in the debris
+    Bytes withheld_ = 0;        // of lenders' pages, beyond the blocks in them
+    Bytes room_ = 0;            // what the card had left when it was last asked, less what was taken since
+    std::uint64_t mapped_ = 0;  // pages mapped in views
     std::size_t view_count_ = 0;
     std::size_t arena_count_ = 0;
     std::uint64_t operations_ = 0, asked_at_ = 0;

@@ -61,7 +61,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
 void MovieAllocator::raise(const Site& site, Bytes requested) {
     ++statistics_.num_ooms;
     const Stream stream = timelines_.stream_of(site.timeline);
-    history_.add({.kind = HistoryEvent::Kind::out_of_memory, .size = requested, .stream = stream, .pool = site.pool.id});
+    history_.add(
+        {.kind = HistoryEvent::Kind::out_of_memory, .size = requested, .stream = stream, .pool = site.pool.id});
     throw OutOfMemory({.bytes = requested, .stream = stream, .pool = site.pool.id}, report(site, requested));
 }
 
@@ -81,9 +82,10 @@ std::string MovieAllocator::report(const Site& site, Bytes requested) {
     const auto live = static_cast<Bytes>(statistics_.requested_bytes[PoolKind::all].current);
     const Bytes others = card.total - std::min(card.total, card.free + reserved_);
     std::string text = "MOVie out of memory. Tried to allocate " + mebibytes(requested) + " on stream " +
-                       std::to_string(timelines_.stream_of(site.timeline)) + " in pool " + std::to_string(site.pool.id) +
-                       ". The card has " + mebibytes(card.total) + ", of which " + mebibytes(card.free) +
-                       " are free and " + mebibytes(others) + " belong to others. MOVie holds " + mebibytes(reserved_);
+                       std::to_string(timelines_.stream_of(site.timeline)) + " in pool " +
+                       std::to_string(site.pool.id) + ". The card has " + mebibytes(card.total) + ", of which " +
+                       mebibytes(card.free) + " are free and " + mebibytes(others) + " belong to others. MOVie holds " +
+                       mebibytes(reserved_);
     if (cap_ != 0) text += " (capped at " + mebibytes(cap_) + ")";
     text += ": " + mebibytes(live) + " in use, " + mebibytes(unusable.rounding) + " lost to rounding, " +
             mebibytes(unusable.hard) + " free between live blocks inside a page, " + mebibytes(unusable.stream) +

@@ -36,16 +36,16 @@ class Pool {
 
 struct LiveBlock {
     Address address = 0;
-    Bytes size = 0;       // rounded to 512
+    Bytes size = 0;  // rounded to 512
     Bytes requested = 0;
     TimelineId timeline = 0;
     Pool* pool = nullptr;
-    Slab* slab = nullptr;           // of a small block
-    SlabFamily* family = nullptr;   // likewise
-    View* view = nullptr;           // in which it lies, if any
-    std::vector<Piece> pieces{};    // of a block outside slabs
+    Slab* slab = nullptr;             // of a small block
+    SlabFamily* family = nullptr;     // likewise
+    View* view = nullptr;             // in which it lies, if any
+    std::vector<Piece> pieces{};      // of a block outside slabs
     std::vector<TimelineId> users{};  // other streams that work with it
-    Bytes withheld = 0;  // of a lender's page, beyond the block: the page leaves its pool whole
+    Bytes withheld = 0;               // of a lender's page, beyond the block: the page leaves its pool whole
     [[nodiscard]] bool small() const { return size <= kMostSmall; }
 };
 

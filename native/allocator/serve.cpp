@@ -1,4 +1,5 @@
-// The steps of a request, from those that cost nothing to those that make streams wait. Each succeeds or changes nothing.
+// The steps of a request, from those that cost nothing to those that make streams wait. Each succeeds or changes
+// nothing.
 #include <algorithm>
 
 #include "allocator/movie_allocator.h"
@@ -8,26 +9,31 @@ namespace movie {
 std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site& site, const Reach& reach) {
     if (auto placement = as_before(site, reach)) return placement;
     if (auto placement = in_own_arena(site)) return placement;
-    if (return_empty_slabs(site.pool))
-        if (auto placement = in_own_arena(site)) return placement;
     if (capturing_ > 0) {
-        // A capture takes memory of its own stream and pool, or new memory. What earlier captures left in the pool is free:
-        // graphs that share one never run at the same time. What a capture gets stays where it is.
+        // A capture takes memory of its own stream and pool, or new memory. What earlier captures left in the pool is
+        // free: graphs that share one never run at the same time. What a capture gets stays where it is.
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
         return stitch(site, {});
     }
     const bool may_grow = config_.policy == Policy::automatic;
     if (may_grow)
         if (auto placement = grow_within_budget(site)) return placement;
+    if (auto placement = from_free_memory(site, reach)) return placement;
+    if (return_empty_slabs(site.pool)) {
+        if (auto placement = in_own_arena(site)) return placement;
+        if (auto placement = from_free_memory(site, reach)) return placement;
+    }
+    return grow_and_stitch(site, reach);
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::from_free_memory(const Site& site, const Reach& reach) {
     // A free range before a view: a block in a view scatters over ranges that later requests could have had whole.
     if (auto placement = contiguous_anywhere(site, {})) return placement;
     if (auto placement = ready_view(site, {})) return placement;
     if (reach.wait)
         if (auto placement = contiguous_anywhere(site, reach)) return placement;
     if (auto placement = stitch(site, {.lend = reach.lend})) return placement;
-    if (reach.wait)
-        if (auto placement = stitch(site, reach)) return placement;
-    return grow_and_stitch(site, reach);
+    return reach.wait ? stitch(site, reach) : std::nullopt;
 }
 
 bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end, Pool& from) {
@@ -61,13 +67,12 @@ std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site
     const auto run = site.pool.space.clear(site.arena).best_fit(site.bytes);
     if (!run) return std::nullopt;
     site.pool.space.take(run->begin, run->begin + site.bytes);
-    return Placement{.address = run->begin,
-                     .pieces = {{run->begin, run->begin + site.bytes, site.arena, &site.pool}}};
+    return Placement{.address = run->begin, .pieces = {{run->begin, run->begin + site.bytes, site.arena, &site.pool}}};
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {
-    // No wait before any wait, then the shortest range, whatever the wait: the same request finds the same range in every
-    // iteration, so that layouts settle.
+    // No wait before any wait, then the shortest range, whatever the wait: the same request finds the same range in
+    // every iteration, so that layouts settle.
     struct Window {
         Address begin = 0;
         std::uint32_t wait = 0;
@@ -125,10 +130,10 @@ std::optional<SlabFamily::Place> MovieAllocator::place_small(const Site& site, S
         family.add_slab(*home);
         return family.allocate(static_cast<std::uint32_t>(site.bytes / kUnit));
     }
-    // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its own
-    // before anything grows.
+    // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its
+    // own before anything grows.
     if (may_grow || site.pool.space.clear(site.arena).best_fit(site.bytes)) return std::nullopt;
-    if (!grow_pages(site, 1, reach.ask)) return std::nullopt;
+    if (!return_empty_slabs(site.pool) && !grow_pages(site, 1, reach.ask)) return std::nullopt;
     home = own_page_for_slab(site);
     if (!home) return std::nullopt;
     family.add_slab(*home);
@@ -144,7 +149,8 @@ std::optional<Piece> MovieAllocator::own_page_for_slab(const Site& site) {
         return at + kSlabBytes <= run.end;
     };
     int tries = 16;  // runs shorter than two pages may or may not contain one; longer ones always do
-    const bool found = clear.by_size_from(kSlabBytes, [&](const RunIndex::Run& run) { return fits(run) || --tries == 0; });
+    const bool found =
+        clear.by_size_from(kSlabBytes, [&](const RunIndex::Run& run) { return fits(run) || --tries == 0; });
     if (!found) return std::nullopt;
     if (tries == 0) {
         const auto run = clear.best_fit(2 * kSlabBytes);
@@ -159,7 +165,8 @@ std::optional<Piece> MovieAllocator::page_of_others_for_slab(const Site& site, c
     const FreePages free = free_pages(page, reach);
     const PageRun* best = nullptr;
     for (const PageRun& run : free.runs)
-        if (best == nullptr || run.wait < best->wait || (run.wait == best->wait && run.pages < best->pages)) best = &run;
+        if (best == nullptr || run.wait < best->wait || (run.wait == best->wait && run.pages < best->pages))
+            best = &run;
     if (best == nullptr) return std::nullopt;
     // A lender's page leaves it whole; of our own pages one slab's worth is enough.
     const Bytes size = best->pool == &site.pool ? kSlabBytes : page_;

@@ -38,7 +38,8 @@ class SlabFamily {
     void add_slab(const Piece& home);
     // The block's units are free for the family's stream.
     void free(Slab* slab, Address address, std::uint32_t units);
-    // Slabs without blocks are kept, so that the next blocks change nothing around them, until somebody wants their pages.
+    // Slabs without blocks are kept, so that the next blocks change nothing around them, until somebody wants their
+    // pages.
     [[nodiscard]] bool has_empty() const { return empty_ > 0; }
     // An empty slab leaves.
     Piece remove(Slab* slab);
@@ -96,8 +97,8 @@ class SlabFamily {
     std::vector<std::uint32_t> vacant_;
     std::vector<Run> runs_ = std::vector<Run>(1);  // node 0 is none
     std::vector<std::uint32_t> spare_;
-    std::array<std::uint32_t, kSlabUnits + 1> lists_{};                  // by length
-    std::array<std::uint64_t, (kSlabUnits + 1 + 63) / 64> lengths_{};    // which lists are not empty
+    std::array<std::uint32_t, kSlabUnits + 1> lists_{};                // by length
+    std::array<std::uint64_t, (kSlabUnits + 1 + 63) / 64> lengths_{};  // which lists are not empty
     std::vector<Waiting> waiting_;
     std::uint64_t free_units_ = 0, live_slabs_ = 0, empty_ = 0;
 };

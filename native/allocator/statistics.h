@@ -39,13 +39,13 @@ struct StatByKind {
 };
 
 struct Statistics {
-    StatByKind allocation, allocated_bytes;          // live blocks, and their bytes after rounding
-    StatByKind active, active_bytes;                 // live blocks and those that wait for a stream
-    StatByKind requested_bytes;                      // bytes asked for
-    StatByKind segment, reserved_bytes;              // pieces of physical memory, and their bytes
-    StatByKind inactive_split, inactive_split_bytes; // free pieces beside live ones
-    Stat oversize_allocations, oversize_segments;    // beyond a split limit
-    std::int64_t max_split_size = -1;                // the split limit; -1: none
+    StatByKind allocation, allocated_bytes;           // live blocks, and their bytes after rounding
+    StatByKind active, active_bytes;                  // live blocks and those that wait for a stream
+    StatByKind requested_bytes;                       // bytes asked for
+    StatByKind segment, reserved_bytes;               // pieces of physical memory, and their bytes
+    StatByKind inactive_split, inactive_split_bytes;  // free pieces beside live ones
+    Stat oversize_allocations, oversize_segments;     // beyond a split limit
+    std::int64_t max_split_size = -1;                 // the split limit; -1: none
     std::int64_t num_alloc_retries = 0;  // requests for which cached memory had to be flushed or the host had to wait
     std::int64_t num_ooms = 0;
     std::int64_t num_device_alloc = 0, num_device_free = 0;  // driver calls that obtain and return memory

@@ -9,7 +9,7 @@ namespace {
 
 // What driver calls cost relative to each other, in microseconds a page, where nothing better is known: published
 // measurements agree on the proportions. They decide between editing a view and making one.
-constexpr Bytes kMapCost = 2 + 38;     // map and set access
+constexpr Bytes kMapCost = 2 + 38;  // map and set access
 constexpr Bytes kUnmapCost = 34;
 constexpr Bytes kReserveCost = 2;
 
@@ -308,10 +308,12 @@ bool MovieAllocator::replace(Transaction& transaction, View& view, const std::ve
             }
         }
         for (std::size_t i = first; i < behind; ++i) {
-            if (transaction.map(view.base + slots[i] * page_, page_, table_.handle(fresh[i])) != Status::ok) return false;
+            if (transaction.map(view.base + slots[i] * page_, page_, table_.handle(fresh[i])) != Status::ok)
+                return false;
             view.pages[slots[i]] = fresh[i];
         }
-        if (transaction.set_access(view.base + slots[first] * page_, (behind - first) * page_) != Status::ok) return false;
+        if (transaction.set_access(view.base + slots[first] * page_, (behind - first) * page_) != Status::ok)
+            return false;
     }
     return true;
 }
@@ -340,7 +342,10 @@ void MovieAllocator::exclude(FreePages& free, std::vector<Address> pages) const 
 std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site, const Reach& reach) {
     if (site.bytes <= kMostSmall && !reach.lend) return std::nullopt;  // not worth a view
     if (!config_.keep_views) drop_idle_views();
-    if (const auto edit = cheapest_edit(site, reach))
+    // Where requests repeat, a view that is edited for one is missed by another, round after round; a new one is made
+    // once.
+    const bool lasting = site.recall != nullptr && site.recall->repeats();
+    if (const auto edit = cheapest_edit(site, reach); edit && (edit->changed.empty() || !lasting))
         if (auto placement = apply(site, reach, *edit)) return placement;
     return make_view(site, reach);
 }
@@ -350,7 +355,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& s
     const Recipe recipe = recipe_for(free, site.bytes);
     const auto chosen = choose(free, recipe.pages);
     if (!chosen) return std::nullopt;
-    if (chosen->size() == 1 && recipe.head == nullptr && recipe.tail == nullptr) {  // one range of whole pages needs no view
+    if (chosen->size() == 1 && recipe.head == nullptr &&
+        recipe.tail == nullptr) {  // one range of whole pages needs no view
         const PageRun& run = chosen->front();
         const Bytes size = run.pool == &site.pool ? site.bytes : run.pages * page_;
         if (!wait_and_take(site, run.begin, run.begin + size, *run.pool)) return std::nullopt;

@@ -46,7 +46,8 @@ void bind_placement(nb::module_& m) {
             return result;
         },
         nb::arg("parts"), nb::arg("need"), nb::arg("combiner") = "dynamic",
-        "Which parts (pages, wait, breaks) hold `need` pages: (index, pages) pairs, the last one perhaps cut; None if all "
+        "Which parts (pages, wait, breaks) hold `need` pages: (index, pages) pairs, the last one perhaps cut; None if "
+        "all "
         "together are too few.");
     m.def(
         "choice_cost",
@@ -67,7 +68,8 @@ void bind_placement(nb::module_& m) {
             (void)combine(parts, need, chosen);
             return thread_microseconds() - begin;
         },
-        nb::arg("parts"), nb::arg("need"), nb::arg("combiner") = "dynamic", "Microseconds of processor time that combine() takes.");
+        nb::arg("parts"), nb::arg("need"), nb::arg("combiner") = "dynamic",
+        "Microseconds of processor time that combine() takes.");
 }
 
 }  // namespace movie

@@ -37,11 +37,11 @@ class Driver {
     virtual Status release(Handle handle) = 0;
 
     // --- mappings ----------------------------------------------------------------------------------------------------
-    // Maps the whole of `handle` (`size` = its size, offset 0) at `address`. Pre: both multiples of the granularity, the
-    // range inside one reservation and unmapped. Post: mapped, without access. One handle may be mapped many times.
+    // Maps the whole of `handle` (`size` = its size, offset 0) at `address`. Pre: both multiples of the granularity,
+    // the range inside one reservation and unmapped. Post: mapped, without access. One handle may be mapped many times.
     virtual Status map(Address address, Bytes size, Handle handle) = 0;
-    // Pre: the range consists of one or more complete, adjacent mappings; no work of the device touches it any more (the
-    // driver does not wait); no thread captures. Post: unmapped.
+    // Pre: the range consists of one or more complete, adjacent mappings; no work of the device touches it any more
+    // (the driver does not wait); no thread captures. Post: unmapped.
     virtual Status unmap(Address address, Bytes size) = 0;
     // Pre: the range consists of complete, adjacent mappings. Post: the device (and every peer) may read and write it.
     virtual Status set_access(Address address, Bytes size) = 0;

@@ -17,20 +17,32 @@ constexpr CostTable kPerPage{.name = "per-page", .per_page = true};
 
 double microseconds(const CostTable& costs, Call call) {
     switch (call) {
-        case Call::create: return costs.create;
-        case Call::release: return costs.release;
-        case Call::map: return costs.map;
-        case Call::unmap: return costs.unmap;
-        case Call::set_access: return costs.set_access;
-        case Call::reserve: return costs.reserve;
-        case Call::free_address: return costs.free_address;
-        case Call::malloc: return costs.malloc;
-        case Call::mfree: return costs.mfree;
-        case Call::event_record: return costs.event;
-        case Call::stream_wait: return costs.wait;
+        case Call::create:
+            return costs.create;
+        case Call::release:
+            return costs.release;
+        case Call::map:
+            return costs.map;
+        case Call::unmap:
+            return costs.unmap;
+        case Call::set_access:
+            return costs.set_access;
+        case Call::reserve:
+            return costs.reserve;
+        case Call::free_address:
+            return costs.free_address;
+        case Call::malloc:
+            return costs.malloc;
+        case Call::mfree:
+            return costs.mfree;
+        case Call::event_record:
+            return costs.event;
+        case Call::stream_wait:
+            return costs.wait;
         case Call::synchronize:
         case Call::event_query:
-        case Call::event_synchronize: return 0;  // what they cost is the waiting, counted as stalled rows
+        case Call::event_synchronize:
+            return 0;  // what they cost is the waiting, counted as stalled rows
     }
     return 0;
 }
@@ -53,12 +65,18 @@ const CostTable& cost_table(std::string_view name) {
 
 const char* name_of(Status status) {
     switch (status) {
-        case Status::ok: return "ok";
-        case Status::out_of_memory: return "out of memory";
-        case Status::out_of_addresses: return "out of addresses";
-        case Status::not_ready: return "not ready";
-        case Status::failed: return "failed";
-        case Status::shutting_down: return "shutting down";
+        case Status::ok:
+            return "ok";
+        case Status::out_of_memory:
+            return "out of memory";
+        case Status::out_of_addresses:
+            return "out of addresses";
+        case Status::not_ready:
+            return "not ready";
+        case Status::failed:
+            return "failed";
+        case Status::shutting_down:
+            return "shutting down";
     }
     return "?";
 }

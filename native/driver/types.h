@@ -23,11 +23,11 @@ constexpr Bytes round_down(Bytes value, Bytes step) { return value / step * step
 // How a driver call ended. Everything but `ok` leaves the device exactly as it was before the call.
 enum class Status : std::uint8_t {
     ok,
-    out_of_memory,    // no physical memory left
-    out_of_addresses, // no virtual range of that size left
-    not_ready,        // event_query only: the work before the event has not finished
-    failed,           // anything else that the environment may do to us (also injected faults)
-    shutting_down,    // the driver is being torn down: stop calling it, silently
+    out_of_memory,     // no physical memory left
+    out_of_addresses,  // no virtual range of that size left
+    not_ready,         // event_query only: the work before the event has not finished
+    failed,            // anything else that the environment may do to us (also injected faults)
+    shutting_down,     // the driver is being torn down: stop calling it, silently
 };
 
 const char* name_of(Status status);

@@ -24,8 +24,8 @@ class Arena {
 
     // New pages at [begin, end), which is part of a hole. All or nothing.
     Status fill(Address begin, Address end, bool may_unmap);
-    // The pages of [begin, end) leave for the driver; returns those that did (all, unless a call failed), the others are as
-    // before. Pre: nothing uses them and no view maps them.
+    // The pages of [begin, end) leave for the driver; returns those that did (all, unless a call failed), the others
+    // are as before. Pre: nothing uses them and no view maps them.
     std::vector<Address> give_back(Address begin, Address end);
     // Frees reservations that hold no page.
     void trim();

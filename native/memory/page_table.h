@@ -11,13 +11,13 @@
 namespace movie {
 
 struct HomePage {
-    Handle handle = 0;         // 0: nothing at this address
+    Handle handle = 0;        // 0: nothing at this address
     std::uint32_t views = 0;  // mappings in views
     bool pinned = false;      // exported or registered: it stays mapped where it is
 };
 
-// A part of an arena: one reservation of addresses, cut into page slots. Page boundaries are multiples of the page size,
-// so that they can be told from an address alone.
+// A part of an arena: one reservation of addresses, cut into page slots. Page boundaries are multiples of the page
+// size, so that they can be told from an address alone.
 struct Span {
     Address reserved = 0;  // as the driver gave it
     Bytes reserved_size = 0;

@@ -10,8 +10,8 @@ namespace movie {
 using TimelineId = std::uint32_t;
 using Epoch = std::uint64_t;
 
-// All work that a stream had queued when this epoch of it closed. An epoch closes when an event is recorded, so one event
-// stands for everything that was freed since the event before.
+// All work that a stream had queued when this epoch of it closed. An epoch closes when an event is recorded, so one
+// event stands for everything that was freed since the event before.
 struct Mark {
     TimelineId timeline = 0;
     Epoch epoch = 0;

@@ -77,9 +77,7 @@ class Timelines {
         double usual_wait = 1000;     // running mean of ticks from record to completion
     };
 
-    static Epoch known(const Knowledge& knowledge, TimelineId id) {
-        return id < knowledge.size() ? knowledge[id] : 0;
-    }
+    static Epoch known(const Knowledge& knowledge, TimelineId id) { return id < knowledge.size() ? knowledge[id] : 0; }
     static void learn(Knowledge& knowledge, TimelineId id, Epoch epoch);
     void pass(Line& line);  // its oldest event
     void drop_idle();

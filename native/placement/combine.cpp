@@ -53,9 +53,9 @@ std::vector<Taken> best_fit_decreasing(std::span<const Part> parts, const Indice
     return taken;
 }
 
-// The fewest parts that reach `need` are p of the largest; no p - 1 parts do, so with p parts the excess is smaller than
-// each of them, and any may be the one that is cut. What is left to choose is the least total of p parts that is at
-// least `need`: a bounded knapsack over distinct sizes in which every total knows its fewest (pieces, breaks).
+// The fewest parts that reach `need` are p of the largest; no p - 1 parts do, so with p parts the excess is smaller
+// than each of them, and any may be the one that is cut. What is left to choose is the least total of p parts that is
+// at least `need`: a bounded knapsack over distinct sizes in which every total knows its fewest (pieces, breaks).
 class Knapsack {
   public:
     // `known`: any choice with the fewest pieces; it bounds the totals worth looking at.
@@ -133,8 +133,8 @@ void Knapsack::choose_grain() {
 std::optional<std::vector<Taken>> Knapsack::solve() {
     choose_grain();
     const std::size_t width = limit_ + 1;
-    // Row i: the least cost of each total with the first i items. All rows are kept, to walk back along them; the memory is
-    // kept too, since fresh pages would cost as much as the search.
+    // Row i: the least cost of each total with the first i items. All rows are kept, to walk back along them; the
+    // memory is kept too, since fresh pages would cost as much as the search.
     static thread_local std::vector<std::int32_t> rows;
     rows.assign((items_.size() + 1) * width, kUnreached);
     rows[0] = 0;
@@ -187,7 +187,8 @@ std::optional<std::vector<Taken>> combine(std::span<const Part> parts, std::uint
     if (combiner == Combiner::greedy) return greedy();
     std::vector<Taken> best = best_fit_decreasing(parts, usable, need);
     if (combiner == Combiner::best_fit_decreasing) return best;
-    if (std::vector<Taken> largest = greedy(); cost_of(parts, largest) < cost_of(parts, best)) best = std::move(largest);
+    if (std::vector<Taken> largest = greedy(); cost_of(parts, largest) < cost_of(parts, best))
+        best = std::move(largest);
     auto solved = Knapsack(parts, usable, need, best).solve();
     return solved ? std::move(*solved) : best;
 }

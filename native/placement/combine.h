@@ -35,8 +35,8 @@ enum class Combiner : std::uint8_t {
 Combiner combiner_named(std::string_view name);
 
 // Nothing if all parts together have fewer than `need` pages. Pre: need > 0. Time O(distinct sizes x pages), with pages
-// coarsened above about a thousand, so that choosing stays cheaper than mapping a few pages; choices are then best up to
-// that grain, never wrong.
+// coarsened above about a thousand, so that choosing stays cheaper than mapping a few pages; choices are then best up
+// to that grain, never wrong.
 std::optional<std::vector<Taken>> combine(std::span<const Part> parts, std::uint32_t need, Combiner combiner);
 
 // The figures by which choices are compared, in order.

@@ -80,7 +80,8 @@ void FreeSpace::take(Address begin, Address end) {
 
 Fence FreeSpace::fence_in(Address begin, Address end) const {
     Fence fence;
-    for (auto extent = std::prev(extents_.upper_bound(begin)); extent != extents_.end() && extent->first < end; ++extent)
+    for (auto extent = std::prev(extents_.upper_bound(begin)); extent != extents_.end() && extent->first < end;
+         ++extent)
         fence.add(extent->second.fence);
     return fence;
 }

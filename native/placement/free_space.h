@@ -40,7 +40,9 @@ class FreeSpace {
     [[nodiscard]] Fence fence_in(Address begin, Address end) const;
     [[nodiscard]] bool contains(Address address) const;
     // Pre: the address is free.
-    [[nodiscard]] ArenaId arena_at(Address address) const { return std::prev(extents_.upper_bound(address))->second.arena; }
+    [[nodiscard]] ArenaId arena_at(Address address) const {
+        return std::prev(extents_.upper_bound(address))->second.arena;
+    }
     // Whether all of [begin, end) is free; and if `stream` is given, usable by it without waiting.
     [[nodiscard]] bool covers(Address begin, Address end, std::optional<TimelineId> stream) const;
     // Puts extents whose fences have passed, or that their arena's stream now comes after, among the clear runs.

@@ -1,6 +1,7 @@
-// Training repeats itself: the same requests, in the same order, iteration after iteration. Who remembers where each of them
-// was placed the last time and puts it there again needs no new layout, and no driver call, from then on. Nothing is
-// profiled or announced: a run of equal requests is enough to find the place in the past, and to follow it from there.
+// Training repeats itself: the same requests, in the same order, iteration after iteration. Who remembers where each of
+// them was placed the last time and puts it there again needs no new layout, and no driver call, from then on. Nothing
+// is profiled or announced: a run of equal requests is enough to find the place in the past, and to follow it from
+// there.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,12 @@ class Recall {
     // Where a request of this size went the last time, if the requests before it have been the same as then for long
     // enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better place.
     [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
-        if (followed_ < kTrust || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+        if (!repeats() || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
         return at(cursor_).place;
     }
+
+    // The requests have been the same as before for long: what is set up for them now will serve again.
+    [[nodiscard]] bool repeats() const { return followed_ >= kTrust; }
 
     // The request was placed.
     void record(Bytes bytes, Place place) {
@@ -48,9 +52,9 @@ class Recall {
         Bytes bytes = 0;
         Place place;
     };
-    static constexpr std::uint64_t kMatch = 16;       // equal requests in a row by which a place in the past is found
-    static constexpr std::uint64_t kTrust = 512;      // and those after which what came next then is expected again
-    static constexpr std::uint64_t kMost = 1 << 16;   // requests remembered
+    static constexpr std::uint64_t kMatch = 16;      // equal requests in a row by which a place in the past is found
+    static constexpr std::uint64_t kTrust = 512;     // and those after which what came next then is expected again
+    static constexpr std::uint64_t kMost = 1 << 16;  // requests remembered
     static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15;
 
     static constexpr std::uint64_t power(std::uint64_t exponent) {
@@ -60,7 +64,9 @@ class Recall {
     }
 
     // Entries are numbered from 0 on; the last kMost are kept.
-    [[nodiscard]] bool remembered(std::uint64_t number) const { return number < next_ && next_ - number <= log_.size(); }
+    [[nodiscard]] bool remembered(std::uint64_t number) const {
+        return number < next_ && next_ - number <= log_.size();
+    }
     [[nodiscard]] const Entry& at(std::uint64_t number) const { return log_[number % kMost]; }
 
     void push(const Entry& entry) {
@@ -78,7 +84,7 @@ class Recall {
     std::uint64_t next_ = 0;
     std::uint64_t hash_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // hash of a run -> number of the entry behind it
-    std::uint64_t cursor_ = 0;  // the entry that should come again next
+    std::uint64_t cursor_ = 0;                               // the entry that should come again next
     std::uint64_t followed_ = 0;  // requests in a row that came as they did the last time; 0: none is expected
 };
 

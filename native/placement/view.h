@@ -1,5 +1,5 @@
-// A view: a second range of addresses, mapped over pages that lie elsewhere, in order. It is kept after its block is freed
-// and used again whenever the pages it needs are free.
+// A view: a second range of addresses, mapped over pages that lie elsewhere, in order. It is kept after its block is
+// freed and used again whenever the pages it needs are free.
 #pragma once
 
 #include <algorithm>
@@ -13,13 +13,13 @@ namespace movie {
 
 struct View {
     Address base = 0;
-    Bytes reserved = 0;            // addresses, more than are mapped, so that a view can be extended
-    std::vector<Address> pages;    // home address of the page in each slot; 0: nothing is mapped there
-    Bytes head = 0;                // where a block begins in slot 0: its first page may be used from the middle
-    Bytes live_bytes = 0;          // from the base to the end of the block that lies in it; 0: idle
-    bool pinned = false;           // exported or registered: never to be remapped
-    bool captured = false;         // a graph holds it: not to be remapped while its pool lives
-    Fence used;                    // what may still touch the range: the host must have seen it pass before an unmap
+    Bytes reserved = 0;          // addresses, more than are mapped, so that a view can be extended
+    std::vector<Address> pages;  // home address of the page in each slot; 0: nothing is mapped there
+    Bytes head = 0;              // where a block begins in slot 0: its first page may be used from the middle
+    Bytes live_bytes = 0;        // from the base to the end of the block that lies in it; 0: idle
+    bool pinned = false;         // exported or registered: never to be remapped
+    bool captured = false;       // a graph holds it: not to be remapped while its pool lives
+    Fence used;                  // what may still touch the range: the host must have seen it pass before an unmap
     std::uint64_t last_used = 0;
 
     [[nodiscard]] bool fixed() const { return pinned || captured; }

@@ -115,7 +115,6 @@ def test_a_capture_takes_only_what_was_freed_in_it(make, size):
 # --- pins ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, raises=_core.ValidationError, reason="only views are pinned")
 @pytest.mark.parametrize("size", [4096, 8 * MIB])
 def test_pinned_memory_stays_mapped(make, size):
     subject = make()
@@ -147,7 +146,6 @@ def test_a_pinned_view_is_not_edited(make):
     subject.watch.check_all()
 
 
-@pytest.mark.xfail(strict=True, raises=_core.ValidationError, reason="views of a released pool are pinned no more")
 def test_a_pinned_view_outlives_its_pool(make):
     subject = make(24 * MIB)
     view, _ = stitched(subject, 1)

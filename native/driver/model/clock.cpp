@@ -23,8 +23,8 @@ Event DeviceClock::record(Stream stream) {
     } else if (lag_ != kNeverCompletes) {
         std::int64_t lag = timeline.idle ? 0 : lag_;
         if (seed_ != 0 && !timeline.idle) lag = std::uniform_int_distribution<std::int64_t>(0, 2 * lag_)(random_);
-        due = std::max({(timeline.last_work < 0 ? now_ : timeline.last_work) + lag, timeline.blocked_until,
-                        timeline.last_due});
+        due = std::max(
+            {(timeline.last_work < 0 ? now_ : timeline.last_work) + lag, timeline.blocked_until, timeline.last_due});
         timeline.last_due = due;
     }
     const Event event = next_event_++;

@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "driver/driver.h"
 #include "driver/address_book.h"
+#include "driver/driver.h"
 #include "driver/model/clock.h"
 
 namespace movie {
