@@ -201,6 +201,24 @@ std::vector<Scenario> scripted() {
                                world.free(more);
                            }
                        }});
+        all.push_back({"views of which another stream takes a part" + suffix,
+                       {.policy = policy},
+                       [](World& world) {
+                           std::vector<Address> kept;
+                           make_holes(world, 4 * kMiB, 16, kept);
+                           std::vector<Address> taken;
+                           for (int round = 0; round < 4; ++round) {
+                               world.free(world.malloc(12 * kMiB));
+                               // The other stream waits for what was done in the view, so its range is known to be
+                               // idle.
+                               taken.push_back(world.malloc(4 * kMiB, 2));
+                               world.pass(2);
+                               world.free(world.malloc(12 * kMiB));
+                           }
+                           for (const Address address : taken) world.free(address);
+                           world.free(world.malloc(12 * kMiB));
+                       },
+                       8});
         all.push_back({"views, few of them" + suffix,
                        {.policy = policy, .options = {{"most_views", "1"}, {"most_mapped", "0.2"}}},
                        [](World& world) {

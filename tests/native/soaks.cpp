@@ -25,16 +25,17 @@ void check_clean(const SoakOptions& options) {
 }
 
 void soak_host() {
-    for (const char* const allocator : {"movie", "movie-lean", "native"}) {
+    for (const AllocatorEntry& entry : catalogue()) {
         HostOptions device{.capacity = 128 * kMiB, .streams = {.lag = 50, .seed = 7}};
-        check_clean({.allocator = allocator,
+        check_clean({.allocator = entry.name,
                      .operations = 1500,
                      .largest = 16 * kMiB,
                      .pools = true,
                      .validate = true,
                      .device = device});
         device.streams.lockstep = false;
-        check_clean({.allocator = allocator, .operations = 4000, .threads = 8, .largest = 16 * kMiB, .device = device});
+        check_clean(
+            {.allocator = entry.name, .operations = 4000, .threads = 8, .largest = 16 * kMiB, .device = device});
     }
     // With the validator between them too.
     const HostOptions device{.capacity = 128 * kMiB, .streams = {.lag = 20, .seed = 3, .lockstep = false}};
