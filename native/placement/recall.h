@@ -4,6 +4,7 @@
 // there.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -24,16 +25,19 @@ class Recall {
     // Where a request of this size went the last time, if the requests before it have been the same as then for long
     // enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better place.
     [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
-        if (!repeats() || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+        if (followed_ < kTrust || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
         return at(cursor_).place;
     }
 
     // The requests have been the same as before for long: what is set up for them now will serve again.
-    [[nodiscard]] bool repeats() const { return followed_ >= kTrust; }
+    // Longer than any repetition that came to an end before: the layers of a pass are alike too, but only as many as
+    // there are.
+    [[nodiscard]] bool repeats() const { return followed_ >= std::max(kTrust, longest_ended_); }
 
     // The request was placed.
     void record(Bytes bytes, Place place) {
         const bool goes_on = followed_ > 0 && remembered(cursor_) && at(cursor_).bytes == bytes;
+        if (!goes_on) longest_ended_ = std::max(longest_ended_, followed_);
         followed_ = goes_on ? followed_ + 1 : 0;
         if (goes_on) ++cursor_;
         push({bytes, place});
@@ -85,6 +89,7 @@ class Recall {
     std::uint64_t hash_ = 0;
     std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // hash of a run -> number of the entry behind it
     std::uint64_t cursor_ = 0;                               // the entry that should come again next
+    std::uint64_t longest_ended_ = 0;
     std::uint64_t followed_ = 0;  // requests in a row that came as they did the last time; 0: none is expected
 };
 
