@@ -117,7 +117,7 @@ Address MovieAllocator::malloc(const Request& request) {
         SlabFamily& family = *asker.family;
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
         auto place = family.allocate(units);
-        if (!place) place = place_small(site, family, {.wait = config_.cross_stream});
+        if (!place) place = place_small(site, family, {.wait = config_.cross_stream && timelines_.size() > 1});
         if (place) {
             block.address = place->address;
             block.slab = place->slab;
@@ -125,7 +125,7 @@ Address MovieAllocator::malloc(const Request& request) {
             return book(std::move(block), PoolKind::small).address;
         }
     }
-    auto placement = place_large(site, {.wait = config_.cross_stream});
+    auto placement = place_large(site, {.wait = config_.cross_stream && timelines_.size() > 1});
     if (!placement) placement = last_resorts(site, requested);
     if (config_.recall && site.bytes > kMostSmall)
         asker.recall->record(site.bytes, {placement->address, placement->view != nullptr ? placement->view->base : 0});

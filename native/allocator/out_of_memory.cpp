@@ -7,7 +7,7 @@
 namespace movie {
 
 std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site& site, Bytes requested) {
-    Reach reach{.wait = config_.cross_stream};
+    Reach reach{.wait = config_.cross_stream && timelines_.size() > 1};
     for (const auto& pool : pools_) return_empty_slabs(*pool);
     ++statistics_.num_alloc_retries;
     // Others on the card are asked first: it costs them what is idle, and us nothing.
