@@ -115,7 +115,6 @@ class MovieAllocator final : public Allocator {
     struct Edit {
         Views::iterator view;
         std::vector<std::size_t> changed{};  // slots that need another page
-        Bytes cost = 0;
     };
 
     // Who asked last: most requests come from the same stream and pool as the one before.

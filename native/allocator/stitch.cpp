@@ -218,35 +218,38 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
     if (!config_.edit_views || !config_.keep_views || capturing_ > 0 || debris_.blocks_addresses()) return std::nullopt;
     const auto stream = reach.wait ? std::nullopt : std::optional(site.timeline);
     const bool crowded = static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / page_);
-    std::optional<Edit> best;
+    auto best = site.pool.views.end();
     Bytes limit = kReserveCost + round_up(site.bytes, page_) / page_ * kMapCost;
     if (crowded) limit *= 4;
+    const auto needs_another = [&](const View& view, std::size_t slot) {
+        if (slot >= view.pages.size() || view.pages[slot] == 0) return true;
+        const Address begin = view.pages[slot] + (slot == 0 ? view.head : 0);
+        const Address end = view.pages[slot] + std::min(page_, view.head + site.bytes - slot * page_);
+        return !site.pool.space.covers(begin, end, stream);
+    };
     for (auto view = site.pool.views.begin(); view != site.pool.views.end(); ++view) {
         if (view->live_bytes != 0 || view->fixed()) continue;
-        Edit edit{.view = view};
         const std::size_t slots = view->slots_for(site.bytes, page_);
         if (slots > view->reserved / page_) continue;
-        for (std::size_t slot = 0; slot < slots && edit.cost < limit; ++slot) {
-            const Address page = slot < view->pages.size() ? view->pages[slot] : 0;
-            if (page != 0) {
-                const Address begin = page + (slot == 0 ? view->head : 0);
-                const Address end = page + std::min(page_, view->head + site.bytes - slot * page_);
-                if (site.pool.space.covers(begin, end, stream)) continue;
-                edit.cost += kUnmapCost;
-            }
-            edit.cost += kMapCost;
-            edit.changed.push_back(slot);
-        }
-        if (edit.cost >= limit) continue;
-        if (!edit.changed.empty() && !timelines_.passed(view->used)) {
+        if (view->pages.size() > 2 * slots) continue;  // it would be lost to the requests that it was made for
+        Bytes cost = 0;
+        for (std::size_t slot = 0; slot < slots && cost < limit; ++slot)
+            if (needs_another(*view, slot))
+                cost += kMapCost + (slot < view->pages.size() && view->pages[slot] != 0 ? kUnmapCost : 0);
+        if (cost >= limit) continue;
+        if (cost > 0 && !timelines_.passed(view->used)) {
             timelines_.ask_for(view->used);  // so that it can be edited another time
             continue;
         }
-        limit = edit.cost;
-        best = std::move(edit);
+        limit = cost;
+        best = view;
         if (limit == 0) break;
     }
-    return best;
+    if (best == site.pool.views.end()) return std::nullopt;
+    Edit edit{.view = best};
+    for (std::size_t slot = 0; slot < best->slots_for(site.bytes, page_); ++slot)
+        if (needs_another(*best, slot)) edit.changed.push_back(slot);
+    return edit;
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::apply(const Site& site, const Reach& reach, const Edit& edit) {
@@ -345,8 +348,11 @@ std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site
     // Where requests repeat, a view that is edited for one is missed by another, round after round; a new one is made
     // once.
     const bool lasting = site.recall != nullptr && site.recall->repeats();
-    if (const auto edit = cheapest_edit(site, reach); edit && (edit->changed.empty() || !lasting))
-        if (auto placement = apply(site, reach, *edit)) return placement;
+    if (reach.wait)
+        if (auto placement = ready_view(site, reach)) return placement;
+    if (!lasting)
+        if (const auto edit = cheapest_edit(site, reach))
+            if (auto placement = apply(site, reach, *edit)) return placement;
     return make_view(site, reach);
 }
 
