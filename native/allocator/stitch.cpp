@@ -347,7 +347,9 @@ std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site
     if (!config_.keep_views) drop_idle_views();
     // Where requests repeat, a view that is edited for one is missed by another, round after round; a new one is made
     // once.
-    const bool lasting = site.recall != nullptr && site.recall->repeats();
+    // Policy lean stitches all the time, so it pays to settle early there.
+    const bool lasting =
+        site.recall != nullptr && (config_.policy == Policy::lean ? site.recall->trusted() : site.recall->lasts());
     if (reach.wait)
         if (auto placement = ready_view(site, reach)) return placement;
     if (!lasting)

@@ -25,14 +25,15 @@ class Recall {
     // Where a request of this size went the last time, if the requests before it have been the same as then for long
     // enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better place.
     [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
-        if (followed_ < kTrust || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+        if (!trusted() || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
         return at(cursor_).place;
     }
 
-    // The requests have been the same as before for long: what is set up for them now will serve again.
-    // Longer than any repetition that came to an end before: the layers of a pass are alike too, but only as many as
-    // there are.
-    [[nodiscard]] bool repeats() const { return followed_ >= std::max(kTrust, longest_ended_); }
+    // The requests have been the same as before for long enough to expect what came next then.
+    [[nodiscard]] bool trusted() const { return followed_ >= kTrust; }
+    // And longer than in any repetition that came to an end: the layers of a pass are alike too, but only as many as
+    // there are. What is set up for such requests will serve again.
+    [[nodiscard]] bool lasts() const { return followed_ >= std::max(kTrust, longest_ended_); }
 
     // The request was placed.
     void record(Bytes bytes, Place place) {
