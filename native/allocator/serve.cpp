@@ -15,8 +15,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site&
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
         return stitch(site, {});
     }
-    const bool may_grow = config_.policy == Policy::automatic;
-    if (may_grow)
+    if (config_.policy == Policy::automatic)
         if (auto placement = grow_within_budget(site)) return placement;
     if (auto placement = from_free_memory(site, reach)) return placement;
     if (return_empty_slabs(site.pool)) {
@@ -37,11 +36,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::from_free_memory(const 
 }
 
 bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end, Pool& from) {
-    const Fence fence = from.space.fence_in(begin, end);
-    if (!timelines_.implied(site.timeline, fence)) {
-        if (capturing_ > 0 || timelines_.wait_on_device(site.timeline, fence) != Status::ok) return false;
-        from.space.refresh();
-    }
+    if (!wait_for(site, from.space.fence_in(begin, end))) return false;
     from.space.take(begin, end);
     return true;
 }

@@ -68,7 +68,6 @@ void SlabFamily::add_slab(const Piece& home) {
     slabs_[placed.index] = std::move(slab);
     link(placed, 0, kSlabUnits);
     free_units_ += kSlabUnits;
-    ++live_slabs_;
     ++empty_;
 }
 
@@ -89,7 +88,6 @@ void SlabFamily::free(Slab* slab, Address address, std::uint32_t units) {
 Piece SlabFamily::remove(Slab* slab) {
     unlink(slab->edge[0]);
     free_units_ -= kSlabUnits;
-    --live_slabs_;
     --empty_;
     const Piece home = slab->home;
     const std::uint32_t index = slab->index;

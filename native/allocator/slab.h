@@ -76,8 +76,6 @@ class SlabFamily {
     }
 
     [[nodiscard]] Bytes free_bytes() const { return free_units_ * kUnit; }
-    [[nodiscard]] Bytes slab_bytes() const { return live_slabs_ * kSlabBytes; }
-    [[nodiscard]] bool empty() const { return live_slabs_ == 0; }
 
   private:
     struct Run {  // a free run, in the list of its length
@@ -100,7 +98,7 @@ class SlabFamily {
     std::array<std::uint32_t, kSlabUnits + 1> lists_{};                // by length
     std::array<std::uint64_t, (kSlabUnits + 1 + 63) / 64> lengths_{};  // which lists are not empty
     std::vector<Waiting> waiting_;
-    std::uint64_t free_units_ = 0, live_slabs_ = 0, empty_ = 0;
+    std::uint64_t free_units_ = 0, empty_ = 0;
 };
 
 }  // namespace movie

@@ -346,8 +346,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::stitch(const Site& site
     if (site.bytes <= kMostSmall && !reach.lend) return std::nullopt;  // not worth a view
     if (!config_.keep_views) drop_idle_views();
     // Where requests repeat, a view that is edited for one is missed by another, round after round; a new one is made
-    // once.
-    // Policy lean stitches all the time, so it pays to settle early there.
+    // once. Policy lean stitches all the time, so it pays to settle early there.
     const bool lasting =
         site.recall != nullptr && (config_.policy == Policy::lean ? site.recall->trusted() : site.recall->lasts());
     if (reach.wait)
@@ -363,8 +362,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& s
     const Recipe recipe = recipe_for(free, site.bytes);
     const auto chosen = choose(free, recipe.pages);
     if (!chosen) return std::nullopt;
-    if (chosen->size() == 1 && recipe.head == nullptr &&
-        recipe.tail == nullptr) {  // one range of whole pages needs no view
+    const bool whole_pages = recipe.head == nullptr && recipe.tail == nullptr;
+    if (chosen->size() == 1 && whole_pages) {  // one range needs no view
         const PageRun& run = chosen->front();
         const Bytes size = run.pool == &site.pool ? site.bytes : run.pages * page_;
         if (!wait_and_take(site, run.begin, run.begin + size, *run.pool)) return std::nullopt;

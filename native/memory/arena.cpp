@@ -48,7 +48,6 @@ Status Arena::fill(Address begin, Address end, bool may_unmap) {
     holes_.erase(hole);
     if (hole_begin < begin) holes_.emplace(hole_begin, begin);
     if (end < hole_end) holes_.emplace(end, hole_end);
-    pages_ += end - begin;
     return Status::ok;
 }
 
@@ -79,7 +78,6 @@ std::vector<Address> Arena::give_back(Address begin, Address end) {
         gone.push_back(at);
         open_hole(at, at + page);
     }
-    pages_ -= page * gone.size();
     return gone;
 }
 

@@ -30,8 +30,6 @@ class Arena {
     // Frees reservations that hold no page.
     void trim();
 
-    [[nodiscard]] Bytes pages() const { return pages_; }  // bytes in pages that live here
-
   private:
     void open_hole(Address begin, Address end);
 
@@ -39,7 +37,6 @@ class Arena {
     PageTable& table_;
     Debris& debris_;
     Bytes span_;
-    Bytes pages_ = 0;
     std::map<Address, Address> holes_;
     std::vector<Address> bases_;
 };

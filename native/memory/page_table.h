@@ -54,10 +54,6 @@ class PageTable {
         return *last_;
     }
     void forget_cached() { last_ = nullptr; }
-    template <class Visit>
-    void for_each_span(Visit visit) {
-        for (auto& [base, span] : spans_) visit(span);
-    }
 
   private:
     Bytes page_;

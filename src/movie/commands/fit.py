@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from movie.commands.replay import OUT_OF_MEMORY, parse_lag
+from movie.commands.options import OUT_OF_MEMORY, Costs, Device, Json, Lag, Page, Seed, parse_lag
 from movie.errors import InputError
 from movie.sizes import parse_size
 
@@ -36,27 +36,15 @@ def fit(
             "[default: 1.005,1.01,1.02,1.05,1.1,1.25,1.5]",
         ),
     ] = "",
-    page: Annotated[str, typer.Option(metavar="SIZE", help="Page size of the allocators that have pages.")] = "",
-    costs: Annotated[
-        str, typer.Option(metavar="NAME", help="What driver calls cost: per-call or per-page.")
-    ] = "per-call",
-    lag: Annotated[str, typer.Option(metavar="N|never", help="Rows until work on the device is done.")] = "1000",
-    device: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Only this device of the trace. [default: all]")
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=2**63 - 1,
-            help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag.",
-        ),
-    ] = 0,
+    page: Page = "",
+    costs: Costs = "per-call",
+    lag: Lag = "1000",
+    device: Device = None,
+    seed: Seed = 0,
     validate: Annotated[
         bool, typer.Option("--validate/--no-validate", help="Check the runs that are shown with the validator.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
     plot: Annotated[str, typer.Option(metavar="FILE", help="Also draw the curve: FILE.svg, or FILE.html.")] = "",
 ) -> int:
     """Find the smallest card on which a recorded run completes under each allocator.

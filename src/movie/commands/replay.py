@@ -8,16 +8,15 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from movie.commands.options import OUT_OF_MEMORY, Costs, Device, Json, Lag, Page, Seed, parse_lag
 from movie.errors import InputError
 from movie.sizes import parse_size
-
-OUT_OF_MEMORY = 3  # the exit code
 
 
 def replay(
     traces: Annotated[
         list[Path],
-        typer.Argument(metavar="TRACE...", help="Memory snapshots of PyTorch, cases, or Parquet traces."),
+        typer.Argument(metavar="TRACE...", help="Recorded runs, in any format that is read."),
     ],
     allocator: Annotated[
         list[str] | None,
@@ -33,27 +32,15 @@ def replay(
         str,
         typer.Option(metavar="SIZE", help="What the card has, such as 80GiB. [default: enough; a case has its own]"),
     ] = "",
-    page: Annotated[str, typer.Option(metavar="SIZE", help="Page size of the allocators that have pages.")] = "",
-    costs: Annotated[
-        str, typer.Option(metavar="NAME", help="What driver calls cost: per-call or per-page.")
-    ] = "per-call",
-    lag: Annotated[str, typer.Option(metavar="N|never", help="Rows until work on the device is done.")] = "1000",
-    device: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Only this device of the trace. [default: all]")
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            metavar="N",
-            min=0,
-            max=2**63 - 1,
-            help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag.",
-        ),
-    ] = 0,
+    page: Page = "",
+    costs: Costs = "per-call",
+    lag: Lag = "1000",
+    device: Device = None,
+    seed: Seed = 0,
     validate: Annotated[
         bool, typer.Option("--validate/--no-validate", help="Check every step with the independent validator.")
     ] = True,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")] = False,
+    as_json: Json = False,
     html: Annotated[str, typer.Option(metavar="FILE", help="Also write a page with charts.")] = "",
 ) -> int:
     """Replay recorded allocations under several allocators, and tell what each would have reserved.
@@ -100,19 +87,6 @@ def replay(
         documents = [document(comparison) for comparison in comparisons]
         print(json.dumps(documents[0] if len(documents) == 1 else documents, indent=2))
     return 0 if all(comparison.completed for comparison in comparisons) else OUT_OF_MEMORY
-
-
-def parse_lag(text: str) -> int | None:
-    """Rows until work is done, or None for `never`."""
-    if text.strip().lower() == "never":
-        return None
-    try:
-        lag = int(text)
-    except ValueError:
-        lag = -1
-    if not 0 <= lag < 2**40:
-        raise InputError(f"--lag {text!r} is neither a number of rows nor 'never'")
-    return lag
 
 
 def _positive(size: int, what: str) -> int:
