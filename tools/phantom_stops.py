@@ -2,9 +2,9 @@
 
     python tools/phantom_stops.py OUTPUT.cpp
 
-Each function in native/phantom/symbols/*.txt becomes a weak definition that stops the run and says its name; one that is
-implemented in native/phantom is a strong symbol, and the linker prefers it. Those in harmless.txt become strong functions that
-return a fixed value; a function that is both harmless and implemented does not link.
+Each function in native/phantom/symbols/*.txt becomes a weak definition that stops the run and says its name; one that
+is implemented in native/phantom is a strong symbol, and the linker prefers it. Those in harmless.txt become strong
+functions that return a fixed value; a function that is both harmless and implemented does not link.
 """
 
 import argparse

@@ -3,13 +3,15 @@
     python tools/phantom_symbols.py SOURCE...     merge what SOURCE imports into the lists
     python tools/phantom_symbols.py --check SOURCE...     exit with 1 if a list lacks a function that SOURCE imports
 
-A SOURCE is a wheel (torch, triton, torchvision, ...) or a site-packages folder that holds such packages. Each is read by
-itself, so that wheels which do not fit on the disk together can be fetched, read and removed one after the other:
+A SOURCE is a wheel (torch, triton, torchvision, ...) or a site-packages folder that holds such packages. Each is read
+by itself, so that wheels which do not fit on the disk together can be fetched, read and removed one after the other:
 
-    for v in 2.6.0 2.7.1; do pip download --no-deps torch==$v -d W && python tools/phantom_symbols.py W/*.whl; rm -r W; done
+    for v in 2.6.0 2.7.1; do
+        pip download --no-deps torch==$v -d W && python tools/phantom_symbols.py W/*.whl; rm -r W
+    done
 
-The lists name the torch version beside each function. Undefined dynamic symbols are read from the ELF files. Functions of
-the driver and of NVML are never linked against: the code looks them up by name, so they are found among the strings.
+The lists name the torch version beside each function. Undefined dynamic symbols are read from the ELF files. Functions
+of the driver and of NVML are never linked against: the code looks them up by name, so they are found among the strings.
 """
 
 from __future__ import annotations
@@ -148,8 +150,8 @@ def read_source(source: Path) -> Imports:
                 for match in TRITON_NAME.finditer(path.read_text()):
                     imports.add(match.group())
             elif name == "torch/version.py":
-                match = re.search(r"^__version__ = '(\d+\.\d+)", path.read_text(), re.MULTILINE)
-                imports.torch = match.group(1) if match else ""
+                version = re.search(r"^__version__ = '(\d+\.\d+)", path.read_text(), re.MULTILINE)
+                imports.torch = version.group(1) if version else ""
     return imports
 
 
@@ -176,7 +178,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a name is missing")
-    parser.add_argument("--torch", default="", metavar="VERSION", help="the torch that a wheel of another package is for")
+    parser.add_argument(
+        "--torch", default="", metavar="VERSION", help="the torch that a wheel of another package is for"
+    )
     parser.add_argument("--lists", type=Path, default=LISTS, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
 
@@ -186,6 +190,8 @@ def main() -> int:
         version = options.torch or imports.torch
         if not version:
             parser.error(f"{source} holds no torch; name the version it goes with: --torch 2.14")
+        if not any(imports.names.values()):
+            parser.error(f"{source} imports nothing from NVIDIA's libraries: not a CUDA build?")
         for family, (_, library) in FAMILIES.items():
             path = options.lists / f"{family}.txt"
             symbols = read_list(path)

@@ -12,7 +12,9 @@ void stop(const char* function, const char* detail) {
     text += function;
     text += " is not implemented: the phantom GPU has no such function";
     if (*detail) text += std::string(" (") + detail + ")";
-    text += ".\nphantom: the run stops here, since going on would show memory that no card shows. Leave out what calls it, or ";
+    text +=
+        ".\nphantom: the run stops here, since going on would show memory that no card shows. Leave out what calls it, "
+        "or ";
     text += "report the function's name, the version of torch and the call that led to it.\n";
     std::fflush(nullptr);
     // One write, so that the lines of several processes do not mix.
