@@ -7,71 +7,61 @@ import transformers
 
 from movie.workloads.options import Options
 
-_Build = Callable[..., Any]
+_Configuration = Callable[..., Any]
 
 
 def _opt(hidden: int, layers: int, heads: int, **more: Any) -> Any:
-    return transformers.OPTForCausalLM(
-        transformers.OPTConfig(
-            hidden_size=hidden,
-            num_hidden_layers=layers,
-            ffn_dim=4 * hidden,
-            num_attention_heads=heads,
-            word_embed_proj_dim=hidden,
-            **more,
-        )
+    return transformers.OPTConfig(
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        ffn_dim=4 * hidden,
+        num_attention_heads=heads,
+        word_embed_proj_dim=hidden,
+        **more,
     )
 
 
 def _llama(hidden: int, inner: int, layers: int, heads: int, groups: int, vocabulary: int, **more: Any) -> Any:
-    return transformers.LlamaForCausalLM(
-        transformers.LlamaConfig(
-            hidden_size=hidden,
-            intermediate_size=inner,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=groups,
-            vocab_size=vocabulary,
-            **more,
-        )
+    return transformers.LlamaConfig(
+        hidden_size=hidden,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=groups,
+        vocab_size=vocabulary,
+        **more,
     )
 
 
 def _codegen(width: int, layers: int, heads: int, rotary: int, **more: Any) -> Any:
-    return transformers.CodeGenForCausalLM(
-        transformers.CodeGenConfig(
-            n_embd=width, n_layer=layers, n_head=heads, n_positions=2048, n_ctx=2048, rotary_dim=rotary, **more
-        )
+    return transformers.CodeGenConfig(
+        n_embd=width, n_layer=layers, n_head=heads, n_positions=2048, n_ctx=2048, rotary_dim=rotary, **more
     )
 
 
 def _neox(hidden: int, layers: int, heads: int, **more: Any) -> Any:
-    return transformers.GPTNeoXForCausalLM(
-        transformers.GPTNeoXConfig(
-            hidden_size=hidden,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            intermediate_size=4 * hidden,
-            **more,
-        )
+    return transformers.GPTNeoXConfig(
+        hidden_size=hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden,
+        **more,
     )
 
 
 def _qwen2(hidden: int, inner: int, layers: int, heads: int, groups: int, **more: Any) -> Any:
-    return transformers.Qwen2ForCausalLM(
-        transformers.Qwen2Config(
-            hidden_size=hidden,
-            intermediate_size=inner,
-            num_hidden_layers=layers,
-            num_attention_heads=heads,
-            num_key_value_heads=groups,
-            **more,
-        )
+    return transformers.Qwen2Config(
+        hidden_size=hidden,
+        intermediate_size=inner,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=groups,
+        **more,
     )
 
 
 # Names as people write them. MobileLLM is a Llama by shape (deep and thin, embeddings shared).
-_MODELS: dict[str, tuple[_Build, tuple[int, ...], dict[str, Any]]] = {
+_MODELS: dict[str, tuple[_Configuration, tuple[int, ...], dict[str, Any]]] = {
     "opt-125m": (_opt, (768, 12, 12), {}),
     "opt-1.3b": (_opt, (2048, 24, 32), {}),
     "opt-2.7b": (_opt, (2560, 32, 32), {}),
@@ -98,15 +88,15 @@ def model_names() -> list[str]:
     return sorted(_MODELS)
 
 
-def build(name: str, **config: Any) -> Any:
-    """A model on torch's current default device, in its default dtype. `config`: more of its configuration.
+def build(name: str, **more: Any) -> Any:
+    """A model on torch's current default device, in its default dtype. `more`: of its configuration.
 
     Raises SystemExit, with the names there are, for an unknown one.
     """
     if name not in _MODELS:
         raise SystemExit(f"no model is called {name!r}: there are {', '.join(model_names())}")
-    make, shape, more = _MODELS[name]
-    return make(*shape, **more, **config)
+    configuration, shape, fixed = _MODELS[name]
+    return transformers.AutoModelForCausalLM.from_config(configuration(*shape, **fixed, **more))
 
 
 def prepared(model: Any, options: Options) -> Any:
@@ -116,7 +106,9 @@ def prepared(model: Any, options: Options) -> Any:
 
         family = next((family for family in _ADAPTED if options.model.startswith(family)), None)
         model = peft.get_peft_model(
-            model, peft.LoraConfig(r=16, target_modules=_ADAPTED[family] if family else ["q_proj", "v_proj"])
+            model,
+            peft.LoraConfig(r=16, target_modules=_ADAPTED[family] if family else ["q_proj", "v_proj"]),
+            autocast_adapter_dtype=False,
         )
         if options.recompute:
             model.enable_input_require_grads()
