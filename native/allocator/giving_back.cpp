@@ -56,7 +56,11 @@ Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address e
     Bytes gone = 0;
     for (const Address page : pool.arenas[arena]->give_back(begin, end)) {
         pool.space.take(page, page + page_);
-        history_.add({.kind = HistoryEvent::Kind::segment_unmap, .address = page, .size = page_, .pool = pool.id});
+        history_.add({.kind = HistoryEvent::Kind::segment_unmap,
+                      .address = page,
+                      .size = page_,
+                      .stream = timelines_.stream_of(pool.space.owner(arena)),
+                      .pool = pool.id});
         gone += page_;
     }
     if (gone > 0) {
@@ -76,7 +80,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         // Blocks that wait aside in slabs, for whose fences an event may never have been recorded.
         Fence waiting;
         for (const auto& [family, owner] : pool.owners)
-            family->for_each_waiting([&waiting](const Fence& fence, Bytes) { waiting.add(fence); });
+            family->for_each_waiting([&waiting](const auto& block) { waiting.add(block.fence); });
         if (!timelines_.passed(waiting) && host_passed(waiting, true)) settle();
     }
     return_empty_slabs(pool);

@@ -4,6 +4,7 @@
 
 #include <tsl/robin_map.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "allocator/config.h"
 #include "allocator/fork_guard.h"
 #include "allocator/history.h"
+#include "allocator/layout.h"
 #include "allocator/pool.h"
 #include "memory/page_table.h"
 #include "memory/transaction.h"
@@ -56,7 +58,21 @@ class MovieAllocator final : public Allocator {
     // Asked, before a request fails, to give back memory of the card that others hold; returns how much came free.
     // Called under the allocator's lock: it must not call the allocator.
     void on_shortage(std::function<Bytes(Bytes)> reclaim);
+    // Events are kept from now on, the last `most` of them (0: none); those kept before are dropped. `source` says, in
+    // the thread of a malloc() or free() and before any lock is taken, where in the program that is; null: nobody does.
+    using ContextSource = std::uint64_t (*)(bool of_free);
+    void record_history(std::size_t most, ContextSource source = nullptr);
     [[nodiscard]] std::vector<HistoryEvent> history() const;
+    // What lies where now.
+    [[nodiscard]] Layout layout() const;
+    void reset_peak_statistics();
+    void reset_accumulated_statistics();
+    struct BlockRange {
+        Address begin = 0;
+        Bytes size = 0;
+    };
+    // The live block that begins at the address.
+    [[nodiscard]] std::optional<BlockRange> block_at(Address address) const;
 
   private:
     // Where a request was placed.
@@ -74,8 +90,8 @@ class MovieAllocator final : public Allocator {
     struct Site {  // who asks: fixed during a request
         Pool& pool;
         TimelineId timeline;
-        ArenaId arena;
-        Bytes bytes;  // rounded
+        ArenaId arena;  // into which it grows
+        Bytes bytes;    // rounded
         Recall* recall = nullptr;
     };
     // Free whole pages, side by side at home, with one likely wait.
@@ -124,6 +140,7 @@ class MovieAllocator final : public Allocator {
         Pool* pool = nullptr;  // null: nobody yet
         TimelineId timeline = 0;
         ArenaId arena = 0;
+        ArenaId slab_arena = 0;
         SlabFamily* family = nullptr;
         Recall* recall = nullptr;
     };
@@ -132,8 +149,15 @@ class MovieAllocator final : public Allocator {
     const Asker& asker_for(const Request& request);
     Pool& pool_of(PoolId id);
     ArenaId arena_for(Pool& pool, TimelineId timeline);
+    ArenaId slab_arena_for(Pool& pool, TimelineId timeline);
+    ArenaId add_arena(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
     LiveBlock& book(LiveBlock block, PoolKind kind);
+    void note_pieces(HistoryEvent::Kind kind, const LiveBlock& block);
+    [[nodiscard]] std::uint64_t context_now(bool of_free) const {
+        const ContextSource source = context_source_.load(std::memory_order_relaxed);
+        return source == nullptr ? 0 : source(of_free);
+    }
     Fence fence_of(const LiveBlock& block);
     bool return_empty_slabs(Pool& pool);
     void collect();
@@ -146,8 +170,10 @@ class MovieAllocator final : public Allocator {
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
-    std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
-    std::optional<Piece> own_page_for_slab(const Site& site);
+    std::optional<SlabFamily::Place> place_small(const Site& site, ArenaId slabs, SlabFamily& family,
+                                                 const Reach& reach);
+    std::optional<Piece> page_for_slab(const Site& site, ArenaId slabs, const Reach& reach);
+    std::optional<Piece> own_page_for_slab(const Site& site, ArenaId arena);
     std::optional<Piece> page_of_others_for_slab(const Site& site, const Reach& reach);
     // Waits on the device for what touches [begin, end) and takes it. False: the wait failed, nothing was taken.
     bool wait_and_take(const Site& site, Address begin, Address end, Pool& from);
@@ -164,6 +190,7 @@ class MovieAllocator final : public Allocator {
     void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
+    [[nodiscard]] bool within_budget(Bytes bytes) const;
     // The ranges that were added are appended to `grown`, also where the rest failed.
     bool grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown = nullptr);
     std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);
@@ -220,6 +247,7 @@ class MovieAllocator final : public Allocator {
     Statistics statistics_;
     ViewCounters view_counters_;
     History history_;
+    std::atomic<ContextSource> context_source_{nullptr};
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;        // by our own count; reports use the device's

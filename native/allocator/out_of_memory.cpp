@@ -33,7 +33,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
         Fence rest;
         for (const auto& pool : pools_) {
             for (const auto& [family, owner] : pool->owners)
-                family->for_each_waiting([&](const Fence& fence, Bytes) { rest.add(fence); });
+                family->for_each_waiting([&rest](const auto& block) { rest.add(block.fence); });
             for (const View& view : pool->views) rest.add(view.used);
         }
         if (!timelines_.passed(rest) && host_passed(rest, true)) {

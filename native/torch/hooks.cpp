@@ -1,0 +1,75 @@
+#include "torch/hooks.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "torch/devices.h"
+#include "torch/out_of_memory.h"
+
+namespace movie::torch_side {
+
+namespace {
+
+Stream stream_of(void* stream) { return reinterpret_cast<Stream>(stream); }
+Address address_of(void* address) { return reinterpret_cast<Address>(address); }
+
+}  // namespace
+
+void* allocate(std::ptrdiff_t size, int device, void* stream) {
+    const Stream on = stream_of(stream);
+    const Request request{
+        .bytes = static_cast<Bytes>(std::max<std::ptrdiff_t>(size, 0)),
+        .stream = on,
+        .pool = Pools::get().pool_for(device, on),
+    };
+    try {
+        return reinterpret_cast<void*>(Devices::get().at(device).allocator.malloc(request));
+    } catch (const OutOfMemory& error) {
+        throw_out_of_memory("CUDA out of memory (device " + std::to_string(device) + "). " + error.what());
+    }
+}
+
+void release(void* address, std::size_t, int device, void*) {
+    Devices::Entry* const entry = Devices::get().find(device);
+    if (entry == nullptr || address == nullptr) return;
+    try {
+        entry->allocator.free(address_of(address));
+    } catch (const std::invalid_argument&) {  // not ours: torch calls from destructors, nothing may leave here
+    }
+}
+
+void empty_cache() {
+    Devices::get().for_each([](Devices::Entry& entry) { entry.allocator.empty_cache(); });
+}
+
+void set_fraction(double fraction, int device) { Devices::get().set_fraction(device, fraction); }
+
+void* base_of(void* address, std::size_t* size) {
+    Devices::get().for_each([&](Devices::Entry& entry) {
+        const auto block = entry.allocator.block_at(address_of(address));
+        if (block && size != nullptr) *size = block->size;
+    });
+    return address;
+}
+
+void record_stream(void* address, void* stream) {
+    Devices::get().for_each(
+        [&](Devices::Entry& entry) { entry.allocator.record_stream(address_of(address), stream_of(stream)); });
+}
+
+void open_pool(int device, TorchPoolId id, StreamFilter filter) {
+    Pools::get().open(device, id, std::move(filter));
+    Devices::get().begin_capture();
+}
+
+void close_pool(int device, TorchPoolId id) {
+    if (Pools::get().close(device, id)) Devices::get().end_capture();
+}
+
+void release_pool(int device, TorchPoolId id) {
+    const PoolId number = Pools::get().number_of(device, id);
+    Devices::Entry* const entry = Devices::get().find(device);
+    if (Pools::get().release(device, id) && entry != nullptr) entry->allocator.release_pool(number);
+}
+
+}  // namespace movie::torch_side
