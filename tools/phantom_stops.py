@@ -2,8 +2,8 @@
 
     python tools/phantom_stops.py OUTPUT.cpp LIST.txt...
 
-Each function in a list (native/phantom/symbols) becomes a weak definition that stops the run and says its name; one that
-is implemented in native/phantom is a strong symbol, and the linker prefers it. Those in harmless.txt become strong
+Each function in a list (native/phantom/symbols) becomes a weak definition that stops the run and says its name; one
+that is implemented in native/phantom is a strong symbol, and the linker prefers it. Those in harmless.txt become strong
 functions that return a fixed value; a function that is both harmless and implemented does not link.
 """
 
