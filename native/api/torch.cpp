@@ -218,13 +218,28 @@ void bind_torch(nb::module_& m) {
 
     torch.def(
         "record_history",
-        [](std::size_t most, const std::string& stacks) {
+        [](std::size_t most, const std::string& stacks, bool keep) {
             const auto source = source_named(stacks);
             nb::gil_scoped_release released;  // an allocator's lock may be held by a thread that wants Python's
-            Devices::get().record_history(most, source);
+            Devices::get().record_history(most, source, keep);
         },
-        nb::arg("most"), nb::arg("stacks") = "none",
-        "Keeps the last `most` events of each device, with the Python stacks of: none, alloc, all (frees too).");
+        nb::arg("most"), nb::arg("stacks") = "none", nb::arg("keep") = false,
+        "Keeps the last `most` events of each device, with the Python stacks of: none, alloc, all (frees too). Those "
+        "kept "
+        "before are dropped, unless `keep` is asked for and the number is the same.");
+    torch.def(
+        "observe_out_of_memory",
+        [](nb::object observer) {
+            // Kept for as long as the process lives, as torch does.
+            PyObject* const kept = observer.release().ptr();
+            torch_side::observe_out_of_memory([kept](int device, Bytes wanted, Bytes reserved, Bytes free) {
+                const nb::gil_scoped_acquire acquired;
+                nb::borrow(kept)(device, wanted, reserved, free);
+            });
+        },
+        nb::arg("observer"),
+        "Calls observer(device, bytes wanted, bytes reserved, bytes free on the card) before an out-of-memory is "
+        "raised.");
     torch.def("history", &history, nb::arg("device"),
               "(kind, address, size, stream, pool, stack, time in microseconds) of each event, oldest first.");
     torch.def(

@@ -22,4 +22,8 @@ void open_pool(int device, TorchPoolId id, StreamFilter filter);
 void close_pool(int device, TorchPoolId id);
 void release_pool(int device, TorchPoolId id);
 
+// Called, in the order in which they came, before a request fails; outside of all locks.
+using OutOfMemoryObserver = std::function<void(int device, Bytes wanted, Bytes reserved, Bytes free)>;
+void observe_out_of_memory(OutOfMemoryObserver observer);
+
 }  // namespace movie::torch_side
