@@ -15,13 +15,13 @@ FALLBACKS = ("error", "native")
 class Config:
     """How MOVie works in this process. The defaults are for everyone.
 
-    `policy`: `auto` grows while the card has room and does next to no driver work once warm; `lean` uses every free page
-    before it grows: the least memory. `memory`: the most that each device may reserve, in bytes or as `40GiB` (None: the
-    card). `budget`: up to where `auto` grows freely (None: the card). `page`: the size of a physical page, a multiple of
-    2 MiB. `fallback`: what happens where MOVie cannot work (no driver, a card without virtual memory management): `error`
-    raises EnableError, `native` warns and leaves PyTorch's own allocator in place; to know that before PyTorch does,
-    `native` initialises the driver, which a process that is to fork before it uses the GPU should not do. `options`:
-    further options of the allocator, as `movie replay -a movie:KEY=VALUE` takes them.
+    `policy`: `auto` grows while the card has room and does next to no driver work once warm; `lean` uses every free
+    page before it grows: the least memory. `memory`: the most that each device may reserve, in bytes or as `40GiB`
+    (None: the card). `budget`: up to where `auto` grows freely (None: the card). `page`: the size of a physical page, a
+    multiple of 2 MiB. `fallback`: what happens where MOVie cannot work (no driver, a card without virtual memory
+    management): `error` raises EnableError, `native` warns and leaves PyTorch's own allocator in place; to know that
+    before PyTorch does, `native` initialises the driver, which a process that is to fork before it uses the GPU should
+    not do. `options`: further options of the allocator, as `movie replay -a movie:KEY=VALUE` takes them.
 
     Raises InputError for values that cannot be.
     """

@@ -3,7 +3,6 @@
 import re
 import sys
 import warnings
-from types import ModuleType
 from typing import Any
 
 from movie.torch.config import Config
@@ -58,7 +57,7 @@ def enable(config: Config | None = None) -> bool:
     return True
 
 
-def _torch_with_cuda() -> ModuleType:
+def _torch_with_cuda() -> Any:
     try:
         import torch  # noqa: PLC0415 - takes seconds, and is not needed for the rest of the package
     except ImportError as error:
@@ -69,12 +68,12 @@ def _torch_with_cuda() -> ModuleType:
         raise EnableError(f"PyTorch {torch.__version__} is too old: MOVie needs {oldest} or later")
     if not hasattr(torch._C, "_cuda_customAllocator"):
         raise EnableError(
-            f"this PyTorch ({torch.__version__}) was built without CUDA: install a CUDA build, see pytorch.org/get-started"
+            f"this PyTorch ({torch.__version__}) was built without CUDA: install a CUDA build (pytorch.org/get-started)"
         )
     return torch
 
 
-def _check_not_too_late(torch: ModuleType) -> None:
+def _check_not_too_late(torch: Any) -> None:
     advice = "call movie.enable() right after `import torch`, or start the program with `movie run`"
     if torch.cuda.is_initialized():
         raise EnableError(
@@ -108,7 +107,7 @@ def _machine_problem(config: Config) -> str:
     return ""
 
 
-def _install(torch: ModuleType, config: Config) -> None:
+def _install(torch: Any, config: Config) -> None:
     from movie import _core  # noqa: PLC0415 - as above
     from movie.torch.replacements import replace_reports  # noqa: PLC0415
 

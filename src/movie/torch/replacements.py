@@ -1,7 +1,7 @@
 """Functions of torch that would ask PyTorch's own allocator ask MOVie.
 
-PyTorch forwards requests to a pluggable allocator, but not the questions about it: under one, its statistics and snapshots
-raise. Its Python code looks these functions up in `torch._C` at each call, so they are replaced there.
+PyTorch forwards requests to a pluggable allocator, but not the questions about it: under one, its statistics and
+snapshots raise. Its Python code looks these functions up in `torch._C` at each call, so they are replaced there.
 """
 
 import dataclasses

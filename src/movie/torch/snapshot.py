@@ -1,8 +1,8 @@
 """Snapshots of memory in PyTorch's format, so that PyTorch's own viewer and every tool around it read them.
 
-A view shows bytes that have a home elsewhere. A snapshot has each physical byte once: while a block lives in a view, its
-bytes are a segment at the view's address and are missing at their home addresses. The trace says the same: before such an
-allocation its bytes are unmapped at home and mapped in the view, after the free they go back.
+A view shows bytes that have a home elsewhere. A snapshot has each physical byte once: while a block lives in a view,
+its bytes are a segment at the view's address and are missing at their home addresses. The trace says the same: before
+such an allocation its bytes are unmapped at home and mapped in the view, after the free they go back.
 """
 
 from collections.abc import Iterable, Iterator
