@@ -1,6 +1,5 @@
 #include "torch/hooks.h"
 
-#include <algorithm>
 #include <mutex>
 #include <stdexcept>
 #include <vector>
@@ -41,9 +40,10 @@ void tell_observers(int device, Bytes wanted) {
 }  // namespace
 
 void* allocate(std::ptrdiff_t size, int device, void* stream) {
+    if (size <= 0) return nullptr;
     const Stream on = stream_of(stream);
     const Request request{
-        .bytes = static_cast<Bytes>(std::max<std::ptrdiff_t>(size, 0)),
+        .bytes = static_cast<Bytes>(size),
         .stream = on,
         .pool = Pools::get().pool_for(device, on),
     };

@@ -8,9 +8,7 @@ from typing import Any
 from movie.torch.config import Config
 
 OLDEST_TORCH = (2, 6)
-OLDEST_DRIVER = (
-    11020  # CUDA 11.2: the first with everything that is called, handles that other processes can import too
-)
+OLDEST_DRIVER = 11020  # CUDA 11.2: the first with everything that is called
 
 
 class EnableError(RuntimeError):
