@@ -9,6 +9,7 @@
 #include "api/stacks.h"
 #include "api/statistics.h"
 #include "driver/cuda/support.h"
+#include "torch/bridge_table.h"
 #include "torch/devices.h"
 #include "torch/hooks.h"
 #include "torch/out_of_memory.h"
@@ -23,9 +24,9 @@ using torch_side::Devices;
 using torch_side::Pools;
 using torch_side::TorchPoolId;
 
-template <class Function>
-std::uintptr_t address_of(Function* function) {
-    return reinterpret_cast<std::uintptr_t>(function);
+template <class Thing>
+std::uintptr_t address_of(Thing* thing) {
+    return reinterpret_cast<std::uintptr_t>(thing);
 }
 
 nb::dict hooks() {
@@ -121,6 +122,9 @@ void bind_torch(nb::module_& m) {
         "torch", "MOVie under torch: one allocator a device, made when it is first asked for. Sizes in bytes.");
 
     torch.def("hooks", &hooks, "The addresses of the functions that torch's pluggable allocator calls, by its names.");
+    torch.def(
+        "bridge_table", [] { return address_of(&torch_side::bridge_table()); },
+        "The address of what the compiled bridge is given.");
     torch.def(
         "driver_version",
         [] {

@@ -8,8 +8,8 @@
 
 namespace movie::torch_side {
 
-// Never null, for torch does not look; but for no bytes, where tensors of PyTorch's own allocator have no address either.
-// Throws what throw_out_of_memory() throws, cuda::Unavailable or std::runtime_error.
+// Never null, for torch does not look; but for no bytes, where tensors of PyTorch's own allocator have no address
+// either. Throws what throw_out_of_memory() throws, cuda::Unavailable or std::runtime_error.
 void* allocate(std::ptrdiff_t size, int device, void* stream);
 // `size` and `stream` are ignored: the allocator knows better. Null and strange addresses are ignored too.
 void release(void* address, std::size_t size, int device, void* stream);

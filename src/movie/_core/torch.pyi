@@ -11,6 +11,9 @@ def hooks() -> dict:
     The addresses of the functions that torch's pluggable allocator calls, by its names.
     """
 
+def bridge_table() -> int:
+    """The address of what the compiled bridge is given."""
+
 def driver_version() -> int:
     """
     Of the CUDA that the driver offers, as 1000 x major + 10 x minor. Initialises nothing; raises CudaUnavailable.

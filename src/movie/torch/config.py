@@ -9,6 +9,7 @@ from movie.sizes import looks_like_size, parse_size
 
 POLICIES = ("auto", "lean")
 FALLBACKS = ("error", "native")
+BRIDGES = ("auto", "off", "require")
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,8 @@ class Config:
     multiple of 2 MiB. `fallback`: what happens where MOVie cannot work (no driver, a card without virtual memory
     management): `error` raises EnableError, `native` warns and leaves PyTorch's own allocator in place; to know that
     before PyTorch does, `native` initialises the driver, which a process that is to fork before it uses the GPU should
-    not do. `options`: further options of the allocator, as `movie replay -a movie:KEY=VALUE` takes them.
+    not do. `bridge`: whether the compiled bridge is used: `auto` where it was built (movie bridge build), `off`, or
+    `require`, which raises EnableError where it was not. `options`: further options of the allocator, as `movie replay -a movie:KEY=VALUE` takes them.
 
     Raises InputError for values that cannot be.
     """
@@ -31,18 +33,20 @@ class Config:
     budget: int | str | None = None
     page: int | str | None = None
     fallback: str = "error"
+    bridge: str = "auto"
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("fallback", self.fallback, FALLBACKS)
+        _check_choice("bridge", self.bridge, BRIDGES)
         self.cap()
         self.native_options()
 
     @classmethod
     def from_environment(cls) -> "Config":
-        """The configuration that MOVIE_POLICY, MOVIE_MEMORY, MOVIE_BUDGET, MOVIE_PAGE, MOVIE_FALLBACK and MOVIE_OPTIONS
-        (`key=value,key=value`) ask for; what is not set has its default."""
+        """The configuration that MOVIE_POLICY, MOVIE_MEMORY, MOVIE_BUDGET, MOVIE_PAGE, MOVIE_FALLBACK, MOVIE_BRIDGE and
+        MOVIE_OPTIONS (`key=value,key=value`) ask for; what is not set has its default."""
         environment = os.environ
         options = {}
         for item in filter(None, environment.get("MOVIE_OPTIONS", "").split(",")):
@@ -56,6 +60,7 @@ class Config:
             budget=environment.get("MOVIE_BUDGET") or None,
             page=environment.get("MOVIE_PAGE") or None,
             fallback=environment.get("MOVIE_FALLBACK") or "error",
+            bridge=environment.get("MOVIE_BRIDGE") or "auto",
             options=options,
         )
 
@@ -67,6 +72,7 @@ class Config:
             "MOVIE_BUDGET": self.budget,
             "MOVIE_PAGE": self.page,
             "MOVIE_FALLBACK": self.fallback,
+            "MOVIE_BRIDGE": self.bridge,
             "MOVIE_OPTIONS": ",".join(f"{key}={value}" for key, value in self.options.items()),
         }
         return {name: str(value) for name, value in variables.items() if value not in (None, "")}

@@ -17,12 +17,24 @@ class EnableError(RuntimeError):
 
 class _State:
     config: Config | None = None  # of this process, once MOVie is its allocator
+    bridged = False
     allocator: Any = None  # torch's object; kept for as long as the process lives
 
 
 def enabled() -> bool:
     """Whether MOVie is the allocator of CUDA tensors in this process."""
     return _State.config is not None
+
+
+def bridged() -> bool:
+    """Whether it is so through the compiled bridge."""
+    return _State.bridged
+
+
+def _core() -> Any:
+    from movie import _core as core  # noqa: PLC0415 - `import movie` works where the native core cannot be loaded
+
+    return core.torch
 
 
 def enable(config: Config | None = None) -> bool:
@@ -87,9 +99,9 @@ def _check_not_too_late(torch: Any) -> None:
 
 def _machine_problem(config: Config) -> str:
     """Why MOVie cannot work on this machine; empty: nothing that can be seen yet speaks against it."""
-    from movie import _core  # noqa: PLC0415 - `import movie` works where the native core cannot be loaded
+    from movie._core import CudaUnavailable  # noqa: PLC0415 - as above
 
-    core = _core.torch
+    core = _core()
     try:
         version = core.driver_version()
         if version < OLDEST_DRIVER:
@@ -100,21 +112,33 @@ def _machine_problem(config: Config) -> str:
         if config.fallback == "native":
             problems = [problem for _, problem in core.inspect_devices() if problem]
             return problems[0] if problems else ""
-    except _core.CudaUnavailable as error:
+    except CudaUnavailable as error:
         return str(error)
     return ""
 
 
 def _install(torch: Any, config: Config) -> None:
-    from movie import _core  # noqa: PLC0415 - as above
-    from movie.torch.replacements import replace_reports  # noqa: PLC0415
+    from movie.torch.replacements import replace_reports  # noqa: PLC0415 - as above
 
-    core = _core.torch
+    core = _core()
     try:
         core.configure(config.policy, config.native_options(), config.cap())
     except ValueError as error:
         raise EnableError(f"the configuration cannot be: {error}") from None
-    hooks = core.hooks()
+    _State.bridged = _install_bridge(torch, config)
+    if not _State.bridged:
+        _install_hooks(torch)
+    if not core.find_torch_exception():
+        print(
+            f"movie: PyTorch {torch.__version__} does not offer its OutOfMemoryError; RuntimeError is raised instead",
+            file=sys.stderr,
+        )
+    _State.config = config
+    replace_reports(torch, config)
+
+
+def _install_hooks(torch: Any) -> None:
+    hooks = _core().hooks()
     allocator = torch._C._cuda_customAllocator(hooks["alloc"], hooks["free"])
     allocator.set_reset_fn(hooks["reset"])
     allocator.set_memory_fraction_fn(hooks["memory_fraction"])
@@ -127,11 +151,23 @@ def _install(torch: Any, config: Config) -> None:
         torch._C._cuda_changeCurrentAllocator(allocator)
     except RuntimeError as error:
         raise EnableError(f"PyTorch does not let its allocator be changed: {error}") from error
-    if not core.find_torch_exception():
-        print(
-            f"movie: PyTorch {torch.__version__} does not offer its OutOfMemoryError; RuntimeError is raised instead",
-            file=sys.stderr,
-        )
-    _State.config = config
     _State.allocator = allocator
-    replace_reports(torch, config)
+
+
+def _install_bridge(torch: Any, config: Config) -> bool:
+    """Whether the bridge is in place now. Where it was not built, or does not work, hooks do."""
+    from movie.torch.bridge import find_bridge, install_bridge  # noqa: PLC0415 - as above
+
+    if config.bridge == "off":
+        return False
+    path = find_bridge(torch)
+    problem = "it was not built: run `movie bridge build`"
+    if path is not None:
+        problem = install_bridge(path, _core().bridge_table())
+        if not problem:
+            return True
+        if config.bridge == "auto":
+            warnings.warn(f"the bridge {path} is not used: {problem}", RuntimeWarning, stacklevel=4)
+    if config.bridge == "require":
+        raise EnableError(f"the bridge to PyTorch {torch.__version__} cannot be used: {problem}")
+    return False
