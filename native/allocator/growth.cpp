@@ -106,8 +106,12 @@ std::optional<MovieAllocator::Placement> MovieAllocator::grow_contiguous(const S
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(const Site& site) {
-    if (config_.budget != 0 && reserved_ + round_up(site.bytes, page_) > config_.budget) return std::nullopt;
+    if (!within_budget(round_up(site.bytes, page_))) return std::nullopt;
     return grow_contiguous(site, false);
+}
+
+bool MovieAllocator::within_budget(Bytes bytes) const {
+    return config_.budget == 0 || reserved_ + bytes <= config_.budget;
 }
 
 bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown) {

@@ -37,6 +37,7 @@ const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
                  &pool,
                  timeline,
                  arena_for(pool, timeline),
+                 slab_arena_for(pool, timeline),
                  &family_for(pool, timeline),
                  &pool.recalls[timeline]};
     }
@@ -54,14 +55,24 @@ Pool& MovieAllocator::pool_of(PoolId id) {
 
 ArenaId MovieAllocator::arena_for(Pool& pool, TimelineId timeline) {
     const auto [found, fresh] = pool.arena_of.try_emplace(timeline, 0);
-    if (fresh) {
-        found->second = pool.space.add_arena(timeline);
-        // The first arenas have room for the whole card each; where there are hundreds addresses are scarce, and the
-        // others grow in smaller steps.
-        const Bytes span = std::max(std::min(config_.arena_span, kGiB), config_.arena_span >> (arena_count_++ / 64));
-        pool.arenas.push_back(std::make_unique<Arena>(driver_, table_, debris_, span));
-    }
+    if (fresh) found->second = add_arena(pool, timeline);
     return found->second;
+}
+
+ArenaId MovieAllocator::slab_arena_for(Pool& pool, TimelineId timeline) {
+    // Policy lean takes any free page for a slab before it grows, so nothing would be kept apart.
+    if (config_.policy == Policy::lean) return arena_for(pool, timeline);
+    const auto [found, fresh] = pool.slab_arena_of.try_emplace(timeline, 0);
+    if (fresh) found->second = add_arena(pool, timeline);
+    return found->second;
+}
+
+ArenaId MovieAllocator::add_arena(Pool& pool, TimelineId timeline) {
+    // The first arenas have room for the whole card each; where there are hundreds addresses are scarce, and the others
+    // grow in smaller steps.
+    const Bytes span = std::max(std::min(config_.arena_span, kGiB), config_.arena_span >> (arena_count_++ / 64));
+    pool.arenas.push_back(std::make_unique<Arena>(driver_, table_, debris_, span));
+    return pool.space.add_arena(timeline);
 }
 
 SlabFamily& MovieAllocator::family_for(Pool& pool, TimelineId timeline) {
@@ -134,7 +145,9 @@ Address MovieAllocator::malloc(const Request& request) {
         SlabFamily& family = *asker.family;
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
         auto place = family.allocate(units);
-        if (!place) place = place_small(site, family, {.wait = config_.cross_stream && timelines_.size() > 1});
+        if (!place)
+            place =
+                place_small(site, asker.slab_arena, family, {.wait = config_.cross_stream && timelines_.size() > 1});
         if (place) {
             block.address = place->address;
             block.slab = place->slab;

@@ -91,8 +91,8 @@ class MovieAllocator final : public Allocator {
     struct Site {  // who asks: fixed during a request
         Pool& pool;
         TimelineId timeline;
-        ArenaId arena;
-        Bytes bytes;  // rounded
+        ArenaId arena;  // into which it grows
+        Bytes bytes;    // rounded
         Recall* recall = nullptr;
     };
     // Free whole pages, side by side at home, with one likely wait.
@@ -141,6 +141,7 @@ class MovieAllocator final : public Allocator {
         Pool* pool = nullptr;  // null: nobody yet
         TimelineId timeline = 0;
         ArenaId arena = 0;
+        ArenaId slab_arena = 0;
         SlabFamily* family = nullptr;
         Recall* recall = nullptr;
     };
@@ -149,6 +150,8 @@ class MovieAllocator final : public Allocator {
     const Asker& asker_for(const Request& request);
     Pool& pool_of(PoolId id);
     ArenaId arena_for(Pool& pool, TimelineId timeline);
+    ArenaId slab_arena_for(Pool& pool, TimelineId timeline);
+    ArenaId add_arena(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
     LiveBlock& book(LiveBlock block, PoolKind kind);
     void note_pieces(HistoryEvent::Kind kind, const LiveBlock& block);
@@ -168,8 +171,10 @@ class MovieAllocator final : public Allocator {
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
-    std::optional<SlabFamily::Place> place_small(const Site& site, SlabFamily& family, const Reach& reach);
-    std::optional<Piece> own_page_for_slab(const Site& site);
+    std::optional<SlabFamily::Place> place_small(const Site& site, ArenaId slabs, SlabFamily& family,
+                                                 const Reach& reach);
+    std::optional<Piece> page_for_slab(const Site& site, ArenaId slabs, const Reach& reach);
+    std::optional<Piece> own_page_for_slab(const Site& site, ArenaId arena);
     std::optional<Piece> page_of_others_for_slab(const Site& site, const Reach& reach);
     // Waits on the device for what touches [begin, end) and takes it. False: the wait failed, nothing was taken.
     bool wait_and_take(const Site& site, Address begin, Address end, Pool& from);
@@ -186,6 +191,7 @@ class MovieAllocator final : public Allocator {
     void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
+    [[nodiscard]] bool within_budget(Bytes bytes) const;
     // The ranges that were added are appended to `grown`, also where the rest failed.
     bool grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown = nullptr);
     std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);

@@ -22,6 +22,9 @@ class Pool {
     FreeSpace space;
     std::vector<std::unique_ptr<Arena>> arenas;        // by ArenaId
     std::unordered_map<TimelineId, ArenaId> arena_of;  // the arena into which a stream grows
+    // The arena into which its slabs grow. Apart from the other, since slabs outlive most of what is allocated around
+    // them and would cut what comes free there into pieces.
+    std::unordered_map<TimelineId, ArenaId> slab_arena_of;
     std::unordered_map<TimelineId, std::unique_ptr<SlabFamily>> slabs;
     std::vector<std::unique_ptr<SlabFamily>> inherited;  // slabs of pools released into this one: only freed from
     Views views;

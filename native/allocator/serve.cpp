@@ -86,7 +86,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(con
         Address end = group->second.end;
         while (behind != extents.end() && behind->first == end) end = (behind++)->second.end;
         const Bytes range = end - group->first;
-        const bool own = group->second.arena == site.arena;
+        const bool own = site.pool.space.owner(group->second.arena) == site.timeline;
         if (range >= site.bytes && (own || config_.cross_stream)) {
             for (auto first = group; first != behind && end - first->first >= site.bytes; ++first) {
                 std::uint32_t wait = 0;
@@ -116,28 +116,32 @@ std::uint32_t MovieAllocator::likely_wait(TimelineId timeline, const Fence& fenc
 
 // --- small requests --------------------------------------------------------------------------------------------------
 
-std::optional<SlabFamily::Place> MovieAllocator::place_small(const Site& site, SlabFamily& family, const Reach& reach) {
-    const bool may_grow = config_.policy == Policy::automatic || capturing_ > 0;
-    std::optional<Piece> home = own_page_for_slab(site);
-    if (!home && may_grow && grow_pages(site, 1, reach.ask)) home = own_page_for_slab(site);
-    if (!home && capturing_ == 0) home = page_of_others_for_slab(site, reach);
-    if (home) {
-        family.add_slab(*home);
-        return family.allocate(static_cast<std::uint32_t>(site.bytes / kUnit));
-    }
-    // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its
-    // own before anything grows.
-    if (may_grow || site.pool.space.clear(site.arena).best_fit(site.bytes)) return std::nullopt;
-    if (!return_empty_slabs(site.pool) && !grow_pages(site, 1, reach.ask)) return std::nullopt;
-    home = own_page_for_slab(site);
+std::optional<SlabFamily::Place> MovieAllocator::place_small(const Site& site, ArenaId slabs, SlabFamily& family,
+                                                             const Reach& reach) {
+    const std::optional<Piece> home = page_for_slab(site, slabs, reach);
     if (!home) return std::nullopt;
     family.add_slab(*home);
     return family.allocate(static_cast<std::uint32_t>(site.bytes / kUnit));
 }
 
-std::optional<Piece> MovieAllocator::own_page_for_slab(const Site& site) {
+std::optional<Piece> MovieAllocator::page_for_slab(const Site& site, ArenaId slabs, const Reach& reach) {
+    const Site grown{site.pool, site.timeline, slabs, kSlabBytes};
+    const bool may_grow = config_.policy == Policy::automatic || capturing_ > 0;
+    if (auto home = own_page_for_slab(site, slabs)) return home;
+    if (may_grow && within_budget(page_) && grow_pages(grown, 1, reach.ask)) return own_page_for_slab(site, slabs);
+    if (auto home = own_page_for_slab(site, site.arena)) return home;
+    if (capturing_ == 0)
+        if (auto home = page_of_others_for_slab(site, reach)) return home;
+    // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its
+    // own before anything grows.
+    if (may_grow || site.pool.space.clear(site.arena).best_fit(site.bytes)) return std::nullopt;
+    if (!return_empty_slabs(site.pool) && !grow_pages(grown, 1, reach.ask)) return std::nullopt;
+    return own_page_for_slab(site, slabs);
+}
+
+std::optional<Piece> MovieAllocator::own_page_for_slab(const Site& site, ArenaId arena) {
     // The shortest run that contains a page: it is of the least use to larger requests.
-    const RunIndex& clear = site.pool.space.clear(site.arena);
+    const RunIndex& clear = site.pool.space.clear(arena);
     Address at = 0;
     const auto fits = [&](const RunIndex::Run& run) {
         at = round_up(run.begin, kSlabBytes);
@@ -152,7 +156,7 @@ std::optional<Piece> MovieAllocator::own_page_for_slab(const Site& site) {
         if (!run || !fits(*run)) return std::nullopt;
     }
     site.pool.space.take(at, at + kSlabBytes);
-    return Piece{at, at + kSlabBytes, site.arena, &site.pool};
+    return Piece{at, at + kSlabBytes, arena, &site.pool};
 }
 
 std::optional<Piece> MovieAllocator::page_of_others_for_slab(const Site& site, const Reach& reach) {

@@ -40,7 +40,7 @@ void MovieAllocator::add_free_pages(const Site& site, Pool& from, const Reach& r
         Address at = table_.ceil(begin);  // the next page
         std::uint32_t wait_of_page = 0;   // for the part of it that lies in extents already seen
         auto extent = group;
-        const bool usable = &from != &site.pool || arena == site.arena || config_.cross_stream;
+        const bool usable = &from != &site.pool || from.space.owner(arena) == site.timeline || config_.cross_stream;
         for (; extent != extents.end() && (extent == group || extent->first == end); ++extent) {
             end = extent->second.end;
             if (!usable || end <= at) continue;

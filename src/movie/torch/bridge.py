@@ -22,7 +22,7 @@ _COMPILERS = ("c++", "g++", "clang++")
 
 
 def find_bridge(torch: Any) -> Path | None:
-    """The bridge that was built for this PyTorch and this MOVie, if there is one and nobody else can have changed it."""
+    """The bridge that was built for this PyTorch and MOVie, if there is one and nobody else can have changed it."""
     path = _place(torch)
     try:
         status, folder = path.stat(), path.parent.stat()

@@ -23,7 +23,8 @@ class Config:
     management): `error` raises EnableError, `native` warns and leaves PyTorch's own allocator in place; to know that
     before PyTorch does, `native` initialises the driver, which a process that is to fork before it uses the GPU should
     not do. `bridge`: whether the compiled bridge is used: `auto` where it was built (movie bridge build), `off`, or
-    `require`, which raises EnableError where it was not. `options`: further options of the allocator, as `movie replay -a movie:KEY=VALUE` takes them.
+    `require`, which raises EnableError where it was not. `options`: further options of the allocator, as
+    `movie replay -a movie:KEY=VALUE` takes them.
 
     Raises InputError for values that cannot be.
     """
