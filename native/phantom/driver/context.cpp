@@ -230,3 +230,12 @@ PHANTOM_API int cuGetErrorName(int code, const char** out) {
     *out = text == nullptr ? nullptr : text->driver;
     return text == nullptr ? kInvalidValue : kSuccess;
 }
+
+// --- log of the driver's errors: ours are said on standard error, where people see them -------------------------------
+
+PHANTOM_API int cuLogsRegisterCallback(void* function, void*, void** out) {
+    if (function == nullptr || out == nullptr) return kInvalidValue;
+    *out = function;
+    return kSuccess;
+}
+PHANTOM_API int cuLogsUnregisterCallback(void*) { return kSuccess; }
