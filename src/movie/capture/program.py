@@ -53,6 +53,11 @@ class Ended:
     exit_code: int
     recorded: Sequence[Recorded] = field(default_factory=tuple)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it says itself that it did not do what it was to do."""
+        return self.exit_code != 0
+
 
 @contextmanager
 def watched(command: Sequence[str], watching: Watching) -> Iterator[Ended]:
