@@ -1,9 +1,9 @@
 """Generates the functions of NVIDIA's libraries that the phantom GPU answers without an implementation.
 
-    python tools/phantom_stops.py OUTPUT.cpp
+    python tools/phantom_stops.py OUTPUT.cpp LIST.txt...
 
-Each function in native/phantom/symbols/*.txt becomes a weak definition that stops the run and says its name; one that
-is implemented in native/phantom is a strong symbol, and the linker prefers it. Those in harmless.txt become strong
+Each function in a list (native/phantom/symbols) becomes a weak definition that stops the run and says its name; one
+that is implemented in native/phantom is a strong symbol, and the linker prefers it. Those in harmless.txt become strong
 functions that return a fixed value; a function that is both harmless and implemented does not link.
 """
 
@@ -12,7 +12,6 @@ import re
 import sys
 from pathlib import Path
 
-LISTS = Path(__file__).parent.parent / "native/phantom/symbols"
 HARMLESS = "harmless.txt"
 
 _HARMLESS_LINE = re.compile(r"(?P<name>\w+) = (?P<value>-?\d+): (?P<reason>\S.*)")
@@ -37,19 +36,22 @@ def read_harmless(path: Path) -> dict[str, tuple[int, str]]:
     return found
 
 
-def read_names(folder: Path) -> set[str]:
-    """All functions that torch's libraries import."""
-    lists = [path for path in folder.glob("*.txt") if path.name != HARMLESS]
+def read_names(lists: list[Path]) -> set[str]:
+    """All functions of the lists."""
     return {line.split()[0] for path in lists for _, line in lines_of(path)}
 
 
-def generate(folder: Path) -> str:
-    harmless = read_harmless(folder / HARMLESS)
+def generate(lists: list[Path]) -> str:
+    harmless: dict[str, tuple[int, str]] = {}
+    for path in lists:
+        if path.name == HARMLESS:
+            harmless = read_harmless(path)
+    names = read_names([path for path in lists if path.name != HARMLESS])
     text = "// Written by tools/phantom_stops.py.\n"
-    text += '#include "phantom/symbols/stop.h"\n\n'
+    text += '#include "phantom/libraries/stop.h"\n\n'
     text += '#define WEAK extern "C" __attribute__((weak, visibility("default"))) void\n'
     text += '#define FIXED extern "C" __attribute__((visibility("default"))) int\n\n'
-    for name in sorted(read_names(folder) - set(harmless)):
+    for name in sorted(names - set(harmless)):
         text += f'WEAK {name}() {{ movie::phantom::stop("{name}"); }}\n'
     text += "\n"
     for name, (value, reason) in sorted(harmless.items()):
@@ -60,7 +62,7 @@ def generate(folder: Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("output", type=Path)
-    parser.add_argument("--lists", type=Path, default=LISTS, metavar="FOLDER", help="where the lists are")
+    parser.add_argument("lists", type=Path, nargs="+", metavar="LIST", help=f"functions; {HARMLESS}: what some return")
     options = parser.parse_args()
     try:
         text = generate(options.lists)

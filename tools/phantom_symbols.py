@@ -2,6 +2,7 @@
 
     python tools/phantom_symbols.py SOURCE...     merge what SOURCE imports into the lists
     python tools/phantom_symbols.py --check SOURCE...     exit with 1 if a list lacks a function that SOURCE imports
+    python tools/phantom_symbols.py --exports FOLDER...   merge what NVIDIA's libraries in site-packages FOLDER offer
 
 A SOURCE is a wheel (torch, triton, torchvision, ...) or a site-packages folder that holds such packages. Each is read
 by itself, so that wheels which do not fit on the disk together can be fetched, read and removed one after the other:
@@ -12,6 +13,9 @@ by itself, so that wheels which do not fit on the disk together can be fetched, 
 
 The lists name the torch version beside each function. Undefined dynamic symbols are read from the ELF files. Functions
 of the driver and of NVML are never linked against: the code looks them up by name, so they are found among the strings.
+
+Extensions call functions that torch does not. They stand in the lists with no version beside them: without a definition
+such a call would reach NVIDIA's own library, which knows nothing of the phantom.
 """
 
 from __future__ import annotations
@@ -51,11 +55,28 @@ FAMILIES = {
 FAMILY = re.compile("|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in FAMILIES.items()))
 
 # Libraries whose .rodata names functions that are looked up while the program runs.
-LOOKED_UP = re.compile(rb"(?<=\0)(?:cu[A-Z](?!da|FILE)|nvml[A-Z])\w{3,60}(?=\0)")
+LOOKED_UP = re.compile(rb"(?<![^\0])(?:cu[A-Z](?!da|FILE)|nvml[A-Z])\w{3,60}(?=\0)")
 # Triton compiles this source, or text within it, on the user's machine.
 TRITON = re.compile(r"triton/backends/nvidia/driver\.(c|py)$")
 TRITON_NAME = re.compile(r"\bcu(?!da|CUDA)[A-Z]\w+?(?=(?:_t|Handle)?\b)")
 OUR_LIBRARY = re.compile(r"(^|/)(torch|torchvision|torchaudio|triton|deepspeed)/.*\.so(\.\d+)*$")
+
+
+# The libraries whose functions the phantom takes over as a whole. NVRTC and nvJitLink need no card and stay NVIDIA's
+# own; so do NVSHMEM and cuFile but for what torch calls, since only torch's own code uses them here.
+WHOLE = {
+    "cudart": r"libcudart\.so",
+    "cublas": r"libcublas\.so",
+    "cublaslt": r"libcublasLt\.so",
+    "cudnn": r"libcudnn\.so",
+    "nccl": r"libnccl\.so",
+    "cusparselt": r"libcusparseLt\.so",
+    "cusparse": r"libcusparse\.so",
+    "cusolver": r"libcusolver(Mg)?\.so",
+    "cufft": r"libcufft\.so",
+    "curand": r"libcurand\.so",
+    "cupti": r"libcupti\.so",
+}
 
 
 @dataclass
@@ -85,8 +106,8 @@ def sections(elf: mmap.mmap) -> dict[str, tuple[int, int, int]]:
     return found
 
 
-def undefined(elf: mmap.mmap) -> Iterator[str]:
-    """The names of the dynamic symbols that the file does not define itself."""
+def symbols(elf: mmap.mmap, *, defined: bool) -> Iterator[str]:
+    """The names of the dynamic symbols that the file defines itself, or of those that it needs from others."""
     found = sections(elf)
     if ".dynsym" not in found or ".dynstr" not in found:
         return
@@ -94,7 +115,7 @@ def undefined(elf: mmap.mmap) -> Iterator[str]:
     strings = found[".dynstr"][0]
     for at in range(offset, offset + size, entry):
         name, _, _, section = struct.unpack_from("<IBBH", elf, at)
-        if section == 0 and name:
+        if name and bool(section) == defined:
             yield elf[strings + name : elf.find(b"\0", strings + name)].decode()
 
 
@@ -112,7 +133,7 @@ def read_library(path: Path, imports: Imports) -> None:
         if path.stat().st_size == 0:
             return
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as elf:
-            for name in undefined(elf):
+            for name in symbols(elf, defined=False):
                 imports.add(name)
             if re.search(r"libc10_cuda|libtorch_cuda\.|libtorch_python", path.name):
                 for name in looked_up(elf):
@@ -155,6 +176,18 @@ def read_source(source: Path) -> Imports:
     return imports
 
 
+def read_exports(folder: Path) -> dict[str, set[str]]:
+    """What NVIDIA's libraries below a site-packages folder offer, by family."""
+    names: dict[str, set[str]] = {}
+    for path in sorted(folder.glob("nvidia/**/lib*.so*")):
+        for family, pattern in WHOLE.items():
+            if re.match(pattern, path.name) and path.stat().st_size:
+                with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as elf:
+                    offered = {name for name in symbols(elf, defined=True) if re.match(FAMILIES[family][0], name)}
+                names.setdefault(family, set()).update(offered)
+    return names
+
+
 def read_list(path: Path) -> dict[str, set[str]]:
     """A list of symbols: which versions import each name."""
     lines = path.read_text().splitlines() if path.exists() else []
@@ -165,12 +198,12 @@ def by_number(version: str) -> list[int]:
     return [int(part) for part in version.split(".")]
 
 
-def write_list(path: Path, library: str, symbols: dict[str, set[str]], note: str = "") -> None:
-    width = max(map(len, symbols))
-    text = f"# Functions of {library} that torch's libraries import, and the versions of torch that do.\n"
-    text += f"# Written by tools/phantom_symbols.py.{note}\n"
-    for name in sorted(symbols):
-        text += f"{name:{width}} {' '.join(sorted(symbols[name], key=by_number))}".rstrip() + "\n"
+def write_list(path: Path, library: str, versions: dict[str, set[str]]) -> None:
+    width = max(map(len, versions))
+    text = f"# Functions of {library}, and the versions of torch whose libraries import them.\n"
+    text += "# Written by tools/phantom_symbols.py.\n"
+    for name in sorted(versions):
+        text += f"{name:{width}} {' '.join(sorted(versions[name], key=by_number))}".rstrip() + "\n"
     path.write_text(text)
 
 
@@ -178,11 +211,19 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE")
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a name is missing")
+    parser.add_argument("--exports", action="store_true", help="read what NVIDIA's libraries offer instead")
     parser.add_argument(
         "--torch", default="", metavar="VERSION", help="the torch that a wheel of another package is for"
     )
     parser.add_argument("--lists", type=Path, default=LISTS, metavar="FOLDER", help=argparse.SUPPRESS)
     options = parser.parse_args()
+
+    if options.exports:
+        for source in options.sources:
+            for family, names in read_exports(source).items():
+                path = options.lists / f"{family}.txt"
+                write_list(path, FAMILIES[family][1], {**{name: set() for name in names}, **read_list(path)})
+        return 0
 
     missing = []
     for source in options.sources:
@@ -194,12 +235,12 @@ def main() -> int:
             parser.error(f"{source} imports nothing from NVIDIA's libraries: not a CUDA build?")
         for family, (_, library) in FAMILIES.items():
             path = options.lists / f"{family}.txt"
-            symbols = read_list(path)
-            missing += [name for name in imports.names[family] if name not in symbols]
+            versions = read_list(path)
+            missing += [name for name in imports.names[family] if name not in versions]
             for name in imports.names[family]:
-                symbols.setdefault(name, set()).add(version)
-            if symbols and not options.check:
-                write_list(path, library, symbols)
+                versions.setdefault(name, set()).add(version)
+            if versions and not options.check:
+                write_list(path, library, versions)
         print(f"{source.name}: torch {version}, {sum(map(len, imports.names.values()))} functions")
     if options.check and missing:
         print("not in the lists: " + " ".join(sorted(missing)))

@@ -122,27 +122,28 @@ PHANTOM_EXPORT int cudnnGetRNNWeightParams(const Handle* handle, const Recurrent
                                            std::int32_t matrix, TensorDescriptor* matrix_shape, void** matrix_address,
                                            TensorDescriptor* bias_shape, void** bias_address) {
     if (!good(handle)) return kNotInitialized;
-    if (!good(network) || !good(matrix_shape) || !good(bias_shape) || !matrix_address || !bias_address) {
-        return kBadParameter;
-    }
-    if (pseudo_layer < 0 || pseudo_layer >= pseudo_layers(*network) || space_bytes < weight_bytes(*network)) {
-        return kBadParameter;
-    }
+    if (!good(network) || pseudo_layer < 0 || pseudo_layer >= pseudo_layers(*network)) return kBadParameter;
     const auto layer = layer_of(*network, pseudo_layer);
-    if (matrix < 0 || matrix >= layer.matrices()) return kBadParameter;
+    if (matrix < 0 || matrix >= layer.matrices() || space_bytes < weight_bytes(*network)) return kBadParameter;
     const auto address = [&](std::int64_t element) {
         const auto bytes = static_cast<std::size_t>(element) * size_of(network->type);
         return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(space) + bytes);
     };
-    describe(matrix_shape, network->type, layer.rows(matrix), layer.columns(matrix));
-    *matrix_address = address(matrix_elements(*network, pseudo_layer) + layer.offset(matrix));
-    // With one bias for each gate it goes with the input's matrices.
-    const bool has_bias = matrix < layer.biases * layer.gates;
-    *bias_address = nullptr;
-    if (!has_bias) return kSuccess;
-    describe(bias_shape, network->type, layer.hidden, 1);
-    *bias_address = address(matrix_elements(*network, pseudo_layers(*network)) + bias_elements(*network, pseudo_layer) +
-                            matrix * layer.hidden);
+    // A caller that wants only the matrix, or only the bias, leaves out the other.
+    if (matrix_shape && matrix_address) {
+        describe(matrix_shape, network->type, layer.rows(matrix), layer.columns(matrix));
+        *matrix_address = address(matrix_elements(*network, pseudo_layer) + layer.offset(matrix));
+    }
+    if (bias_shape && bias_address) {
+        // With one bias for each gate it goes with the input's matrices.
+        const bool has_bias = matrix < layer.biases * layer.gates;
+        *bias_address = nullptr;
+        if (has_bias) {
+            describe(bias_shape, network->type, layer.hidden, 1);
+            *bias_address = address(matrix_elements(*network, pseudo_layers(*network)) +
+                                    bias_elements(*network, pseudo_layer) + matrix * layer.hidden);
+        }
+    }
     return kSuccess;
 }
 

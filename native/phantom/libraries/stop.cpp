@@ -1,4 +1,4 @@
-#include "phantom/symbols/stop.h"
+#include "phantom/libraries/stop.h"
 
 #include <unistd.h>
 
