@@ -11,7 +11,7 @@
 #include "phantom/device/codes.h"
 #include "phantom/device/machine.h"
 #include "phantom/device/report.h"
-#include "phantom/symbols/stop.h"
+#include "phantom/device/stop.h"
 
 // A function that the phantom offers in place of one of CUDA's.
 #define PHANTOM_API extern "C" __attribute__((visibility("default")))
