@@ -21,7 +21,7 @@ template <class Body>
 int with_graph(const char* name, void* handle, Body&& body) {
     return runtime_call(name, Needs::context, [&](Machine& machine, Lock&) -> int {
         auto* graph = static_cast<Graph*>(handle);
-        if (!machine.graphs.contains(graph)) return kInvalidValue;
+        if (!machine.owns(graph)) return kInvalidValue;
         return body(machine, *graph);
     });
 }
@@ -154,6 +154,7 @@ PHANTOM_API int cudaGraphCreate(void** out, unsigned) {
 
 PHANTOM_API int cudaGraphDestroy(void* handle) {
     return with_graph("cudaGraphDestroy", handle, [](Machine& machine, Graph& graph) {
+        if (!machine.graphs.contains(&graph)) return kInvalidValue;  // a body, which goes with its node
         machine.destroy_graph(&graph);
         return kSuccess;
     });
