@@ -23,7 +23,7 @@ struct HistoryEvent {
         lend,       // bytes at home now belong to the block in a view whose alloc follows
         give_home,  // and are at home again; follows the free_completed
     } kind = Kind::alloc;
-    Address address = 0;
+    Address address = 0;  // out_of_memory: bytes that the card had left
     Bytes size = 0;
     Stream stream = 0;
     std::uint64_t pool = 0;
@@ -57,8 +57,10 @@ class History {
             ring_[oldest_++ % most_] = event;
     }
 
-    // Keeps at most this many events from now on (0: none). What was kept is dropped.
-    void restart(std::size_t most) {
+    // Keeps at most this many events from now on (0: none). What was kept is dropped, but where `keep` asks for it and
+    // the number stays as it was.
+    void restart(std::size_t most, bool keep) {
+        if (keep && most == most_) return;
         most_ = most;
         oldest_ = 0;
         ring_.clear();

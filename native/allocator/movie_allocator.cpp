@@ -384,9 +384,9 @@ std::vector<HistoryEvent> MovieAllocator::history() const {
     return history_.events();
 }
 
-void MovieAllocator::record_history(std::size_t most, ContextSource source) {
+void MovieAllocator::record_history(std::size_t most, ContextSource source, bool keep) {
     const std::lock_guard lock(mutex_);
-    history_.restart(most);
+    history_.restart(most, keep);
     context_source_ = source;
 }
 

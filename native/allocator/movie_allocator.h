@@ -58,10 +58,11 @@ class MovieAllocator final : public Allocator {
     // Asked, before a request fails, to give back memory of the card that others hold; returns how much came free.
     // Called under the allocator's lock: it must not call the allocator.
     void on_shortage(std::function<Bytes(Bytes)> reclaim);
-    // Events are kept from now on, the last `most` of them (0: none); those kept before are dropped. `source` says, in
+    // Events are kept from now on, the last `most` of them (0: none); those kept before are dropped (History::restart).
+    // `source` says, in
     // the thread of a malloc() or free() and before any lock is taken, where in the program that is; null: nobody does.
     using ContextSource = std::uint64_t (*)(bool of_free);
-    void record_history(std::size_t most, ContextSource source = nullptr);
+    void record_history(std::size_t most, ContextSource source = nullptr, bool keep = false);
     [[nodiscard]] std::vector<HistoryEvent> history() const;
     // What lies where now.
     [[nodiscard]] Layout layout() const;

@@ -61,8 +61,11 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
 void MovieAllocator::raise(const Site& site, Bytes requested) {
     ++statistics_.num_ooms;
     const Stream stream = timelines_.stream_of(site.timeline);
-    history_.add(
-        {.kind = HistoryEvent::Kind::out_of_memory, .size = requested, .stream = stream, .pool = site.pool.id});
+    history_.add({.kind = HistoryEvent::Kind::out_of_memory,
+                  .address = driver_.memory_info().free,
+                  .size = requested,
+                  .stream = stream,
+                  .pool = site.pool.id});
     throw OutOfMemory({.bytes = requested, .stream = stream, .pool = site.pool.id}, report(site, requested));
 }
 

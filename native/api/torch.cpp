@@ -9,6 +9,7 @@
 #include "api/stacks.h"
 #include "api/statistics.h"
 #include "driver/cuda/support.h"
+#include "torch/bridge_table.h"
 #include "torch/devices.h"
 #include "torch/hooks.h"
 #include "torch/out_of_memory.h"
@@ -23,9 +24,9 @@ using torch_side::Devices;
 using torch_side::Pools;
 using torch_side::TorchPoolId;
 
-template <class Function>
-std::uintptr_t address_of(Function* function) {
-    return reinterpret_cast<std::uintptr_t>(function);
+template <class Thing>
+std::uintptr_t address_of(Thing* thing) {
+    return reinterpret_cast<std::uintptr_t>(thing);
 }
 
 nb::dict hooks() {
@@ -121,6 +122,9 @@ void bind_torch(nb::module_& m) {
         "torch", "MOVie under torch: one allocator a device, made when it is first asked for. Sizes in bytes.");
 
     torch.def("hooks", &hooks, "The addresses of the functions that torch's pluggable allocator calls, by its names.");
+    torch.def(
+        "bridge_table", [] { return address_of(&torch_side::bridge_table()); },
+        "The address of what the compiled bridge is given.");
     torch.def(
         "driver_version",
         [] {
@@ -218,13 +222,28 @@ void bind_torch(nb::module_& m) {
 
     torch.def(
         "record_history",
-        [](std::size_t most, const std::string& stacks) {
+        [](std::size_t most, const std::string& stacks, bool keep) {
             const auto source = source_named(stacks);
             nb::gil_scoped_release released;  // an allocator's lock may be held by a thread that wants Python's
-            Devices::get().record_history(most, source);
+            Devices::get().record_history(most, source, keep);
         },
-        nb::arg("most"), nb::arg("stacks") = "none",
-        "Keeps the last `most` events of each device, with the Python stacks of: none, alloc, all (frees too).");
+        nb::arg("most"), nb::arg("stacks") = "none", nb::arg("keep") = false,
+        "Keeps the last `most` events of each device, with the Python stacks of: none, alloc, all (frees too). Those "
+        "kept "
+        "before are dropped, unless `keep` is asked for and the number is the same.");
+    torch.def(
+        "observe_out_of_memory",
+        [](nb::object observer) {
+            // Kept for as long as the process lives, as torch does.
+            PyObject* const kept = observer.release().ptr();
+            torch_side::observe_out_of_memory([kept](int device, Bytes wanted, Bytes reserved, Bytes free) {
+                const nb::gil_scoped_acquire acquired;
+                nb::borrow(kept)(device, wanted, reserved, free);
+            });
+        },
+        nb::arg("observer"),
+        "Calls observer(device, bytes wanted, bytes reserved, bytes free on the card) before an out-of-memory is "
+        "raised.");
     torch.def("history", &history, nb::arg("device"),
               "(kind, address, size, stream, pool, stack, time in microseconds) of each event, oldest first.");
     torch.def(

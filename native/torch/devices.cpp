@@ -75,11 +75,11 @@ double Devices::fraction(int ordinal) const {
     return found == fractions_.end() ? 1.0 : found->second;
 }
 
-void Devices::record_history(std::size_t most, MovieAllocator::ContextSource source) {
+void Devices::record_history(std::size_t most, MovieAllocator::ContextSource source, bool keep) {
     const std::lock_guard lock(mutex_);
     history_ = most;
     source_ = source;
-    for_each([&](Entry& entry) { entry.allocator.record_history(most, source); });
+    for_each([&](Entry& entry) { entry.allocator.record_history(most, source, keep); });
 }
 
 }  // namespace movie::torch_side

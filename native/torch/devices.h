@@ -57,7 +57,7 @@ class Devices {
     // As last set; 1 where it was not.
     [[nodiscard]] double fraction(int ordinal) const;
     // For devices made already and later ones.
-    void record_history(std::size_t most, MovieAllocator::ContextSource source);
+    void record_history(std::size_t most, MovieAllocator::ContextSource source, bool keep);
 
   private:
     Devices() = default;

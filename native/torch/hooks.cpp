@@ -1,7 +1,8 @@
 #include "torch/hooks.h"
 
-#include <algorithm>
+#include <mutex>
 #include <stdexcept>
+#include <vector>
 
 #include "torch/devices.h"
 #include "torch/out_of_memory.h"
@@ -13,18 +14,43 @@ namespace {
 Stream stream_of(void* stream) { return reinterpret_cast<Stream>(stream); }
 Address address_of(void* address) { return reinterpret_cast<Address>(address); }
 
+struct Observers {
+    std::mutex mutex;
+    std::vector<OutOfMemoryObserver> all;
+
+    static Observers& get() {
+        static auto* const observers = new Observers();
+        return *observers;
+    }
+};
+
+void tell_observers(int device, Bytes wanted) {
+    std::vector<OutOfMemoryObserver> observers;
+    {
+        const std::lock_guard lock(Observers::get().mutex);
+        observers = Observers::get().all;
+    }
+    const Devices::Entry* const entry = Devices::get().find(device);
+    if (observers.empty() || entry == nullptr) return;
+    const Bytes reserved = entry->device.account().reserved;
+    const Bytes free = entry->device.memory_info().free;
+    for (const auto& observer : observers) observer(device, wanted, reserved, free);
+}
+
 }  // namespace
 
 void* allocate(std::ptrdiff_t size, int device, void* stream) {
+    if (size <= 0) return nullptr;
     const Stream on = stream_of(stream);
     const Request request{
-        .bytes = static_cast<Bytes>(std::max<std::ptrdiff_t>(size, 0)),
+        .bytes = static_cast<Bytes>(size),
         .stream = on,
         .pool = Pools::get().pool_for(device, on),
     };
     try {
         return reinterpret_cast<void*>(Devices::get().at(device).allocator.malloc(request));
     } catch (const OutOfMemory& error) {
+        tell_observers(device, request.bytes);
         throw_out_of_memory("CUDA out of memory (device " + std::to_string(device) + "). " + error.what());
     }
 }
@@ -64,6 +90,11 @@ void open_pool(int device, TorchPoolId id, StreamFilter filter) {
 
 void close_pool(int device, TorchPoolId id) {
     if (Pools::get().close(device, id)) Devices::get().end_capture();
+}
+
+void observe_out_of_memory(OutOfMemoryObserver observer) {
+    const std::lock_guard lock(Observers::get().mutex);
+    Observers::get().all.push_back(std::move(observer));
 }
 
 void release_pool(int device, TorchPoolId id) {

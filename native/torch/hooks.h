@@ -8,7 +8,8 @@
 
 namespace movie::torch_side {
 
-// Never null: torch does not look. Throws what throw_out_of_memory() throws, cuda::Unavailable or std::runtime_error.
+// Never null, for torch does not look; but for no bytes, where tensors of PyTorch's own allocator have no address
+// either. Throws what throw_out_of_memory() throws, cuda::Unavailable or std::runtime_error.
 void* allocate(std::ptrdiff_t size, int device, void* stream);
 // `size` and `stream` are ignored: the allocator knows better. Null and strange addresses are ignored too.
 void release(void* address, std::size_t size, int device, void* stream);
@@ -21,5 +22,9 @@ void record_stream(void* address, void* stream);
 void open_pool(int device, TorchPoolId id, StreamFilter filter);
 void close_pool(int device, TorchPoolId id);
 void release_pool(int device, TorchPoolId id);
+
+// Called, in the order in which they came, before a request fails; outside of all locks.
+using OutOfMemoryObserver = std::function<void(int device, Bytes wanted, Bytes reserved, Bytes free)>;
+void observe_out_of_memory(OutOfMemoryObserver observer);
 
 }  // namespace movie::torch_side

@@ -9,14 +9,30 @@ Pools& Pools::get() {
     return *pools;
 }
 
-void Pools::open(int device, TorchPoolId id, StreamFilter filter) {
-    const std::lock_guard lock(mutex_);
+Pools::Known& Pools::one_use_more(int device, TorchPoolId id) {
     Known& known = known_[{device, id}];
     if (known.number == 0) {
         known.number = next_++;
         ids_.emplace(known.number, id);
     }
     ++known.uses;
+    return known;
+}
+
+void Pools::use(int device, TorchPoolId id) {
+    const std::lock_guard lock(mutex_);
+    one_use_more(device, id);
+}
+
+int Pools::uses(int device, TorchPoolId id) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = known_.find({device, id});
+    return found == known_.end() ? 0 : found->second.uses;
+}
+
+void Pools::open(int device, TorchPoolId id, StreamFilter filter) {
+    const std::lock_guard lock(mutex_);
+    const Known& known = one_use_more(device, id);
     routes_.push_front({.device = device, .id = id, .pool = known.number, .filter = std::move(filter)});
     ++open_;
 }

@@ -11,19 +11,20 @@
 #include <utility>
 
 #include "allocator/allocator.h"
+#include "bridge/table.h"
 
 namespace movie::torch_side {
-
-using TorchPoolId = std::pair<unsigned long long, unsigned long long>;  // torch's MempoolId_t
-using StreamFilter = std::function<bool(void*)>;                        // of a cudaStream_t
 
 class Pools {
   public:
     static Pools& get();
 
-    // Requests on the device's streams that `filter` accepts go to the pool. Uses of a pool are counted.
+    // One use more of the pool.
+    void use(int device, TorchPoolId id);
+    [[nodiscard]] int uses(int device, TorchPoolId id) const;
+    // One use more, and requests on the device's streams that `filter` accepts go to the pool.
     void open(int device, TorchPoolId id, StreamFilter filter);
-    // False: it was not open.
+    // False: it was not open. The use goes on until release().
     bool close(int device, TorchPoolId id);
     // One use less; true: it was the last, and nothing comes to the pool any more.
     bool release(int device, TorchPoolId id);
@@ -49,6 +50,7 @@ class Pools {
         int uses = 0;
     };
 
+    Known& one_use_more(int device, TorchPoolId id);  // pre: mutex_ is held
     [[nodiscard]] PoolId routed(int device, Stream stream) const;
 
     mutable std::mutex mutex_;  // guards everything below

@@ -11,6 +11,9 @@ def hooks() -> dict:
     The addresses of the functions that torch's pluggable allocator calls, by its names.
     """
 
+def bridge_table() -> int:
+    """The address of what the compiled bridge is given."""
+
 def driver_version() -> int:
     """
     Of the CUDA that the driver offers, as 1000 x major + 10 x minor. Initialises nothing; raises CudaUnavailable.
@@ -51,9 +54,14 @@ def fraction(device: int) -> float: ...
 def reclaim(device: int, bytes: int) -> int:
     """Gives back at least `bytes` if that much is idle; returns how much."""
 
-def record_history(most: int, stacks: str = "none") -> None:
+def record_history(most: int, stacks: str = "none", keep: bool = False) -> None:
     """
-    Keeps the last `most` events of each device, with the Python stacks of: none, alloc, all (frees too).
+    Keeps the last `most` events of each device, with the Python stacks of: none, alloc, all (frees too). Those kept before are dropped, unless `keep` is asked for and the number is the same.
+    """
+
+def observe_out_of_memory(observer: object) -> None:
+    """
+    Calls observer(device, bytes wanted, bytes reserved, bytes free on the card) before an out-of-memory is raised.
     """
 
 def history(device: int) -> list:

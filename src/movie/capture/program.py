@@ -38,7 +38,7 @@ class Watching:
 
 @dataclass(frozen=True)
 class Recorded:
-    """What one process that used a card has left. `snapshot`: the file, None where no history was kept."""
+    """What one process that used a card has left. `snapshot`: the file, None where there is no history."""
 
     process: int
     facts: Mapping[str, Any]

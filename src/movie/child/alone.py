@@ -30,12 +30,14 @@ def _in_c10d(c10d: Any) -> None:
 
     @functools.wraps(start)
     def init_process_group(backend: Any = None, *args: Any, **kwargs: Any) -> Any:
+        from torch.distributed import HashStore  # noqa: PLC0415  -- while this module is imported it is not there yet
+
         values = dict(zip(("init_method", "timeout", "world_size", "rank", "store", "group_name"), args))  # noqa: B905
         values.update(kwargs)
         # Also where the program gives a rendezvous of its own: nobody will come to it.
         values.update(
             init_method=None,
-            store=c10d.HashStore(),
+            store=HashStore(),
             rank=int(os.environ.get("RANK", "0")),
             world_size=int(os.environ["WORLD_SIZE"]),
         )

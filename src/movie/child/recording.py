@@ -146,7 +146,9 @@ class _Recording:
             import gc  # noqa: PLC0415
 
             gc.disable()  # millions of new dicts without a cycle among them
-            self._folder.write_snapshot(self._torch.cuda.memory._snapshot())
+            snapshot = self._torch.cuda.memory._snapshot()
+            if snapshot["segments"] or any(snapshot["device_traces"]):
+                self._folder.write_snapshot(snapshot)
 
     def _facts(self) -> dict[str, Any]:
         torch = self._torch
