@@ -55,7 +55,7 @@ FAMILIES = {
 FAMILY = re.compile("|".join(f"(?P<{name}>{pattern})" for name, (pattern, _) in FAMILIES.items()))
 
 # Libraries whose .rodata names functions that are looked up while the program runs.
-LOOKED_UP = re.compile(rb"(?<=\0)(?:cu[A-Z](?!da|FILE)|nvml[A-Z])\w{3,60}(?=\0)")
+LOOKED_UP = re.compile(rb"(?<![^\0])(?:cu[A-Z](?!da|FILE)|nvml[A-Z])\w{3,60}(?=\0)")
 # Triton compiles this source, or text within it, on the user's machine.
 TRITON = re.compile(r"triton/backends/nvidia/driver\.(c|py)$")
 TRITON_NAME = re.compile(r"\bcu(?!da|CUDA)[A-Z]\w+?(?=(?:_t|Handle)?\b)")

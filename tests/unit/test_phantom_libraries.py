@@ -81,8 +81,8 @@ print(found.value, workspace <= room.value, int.from_bytes(result.raw[72:76], "l
 buffer = made(cuda.cudaMalloc, c_size_t(1 << 20))
 
 def matmul(operation):
-    return cuda.cublasLtMatmul(None, operation, None, buffer, layout, buffer, layout, None, buffer, layout, buffer, layout,
-                               result, None, c_size_t(0), first)
+    a, b, c, d = [(buffer, layout)] * 4
+    return cuda.cublasLtMatmul(None, operation, None, *a, *b, None, *c, *d, result, None, c_size_t(0), first)
 
 print(matmul(layout) == 0, matmul(None), busy(second), matmul(operation), busy(first))
 """
@@ -201,7 +201,6 @@ handle = made(cuda.cudnnCreate)
 INT64, DESCRIPTOR, POINTER, DATA_TYPE = 3, 15, 6, 1
 
 def put(descriptor, name, kind, *values):
-    array = (c_int if kind == DATA_TYPE else c_int64)(*()) if not values else None
     element = c_int if kind == DATA_TYPE else c_int64
     if kind == DESCRIPTOR:
         values = [value.value for value in values]
@@ -235,7 +234,9 @@ def graph(kind, parts):
 
 def forward(kind, last):
     x = tensor(1, kind, 8, 64, 56, 56, last=last)
-    return graph(10, {704: x, 703: tensor(2, kind, 64, 64, 3, 3, last=last), 705: tensor(3, kind, 8, 64, 56, 56, last=last)})
+    w = tensor(2, kind, 64, 64, 3, 3, last=last)
+    y = tensor(3, kind, 8, 64, 56, 56, last=last)
+    return graph(10, {704: x, 703: w, 705: y})
 
 def plans(graph, mode=0):
     heuristic = filled(4, (201, DESCRIPTOR, graph), (200, 8, mode))
@@ -285,9 +286,11 @@ print(cuda.cudnnBackendExecute(handle, fast, roomy), busy(second))
         code = """
 empty = made(lambda target: cuda.cudnnBackendCreateDescriptor(17, target))
 size = c_int64()
-print(get(empty, 902, INT64, 1, byref(size))[0], cuda.cudnnBackendFinalize(empty), cuda.cudnnBackendExecute(handle, empty, empty))
+print(get(empty, 902, INT64, 1, byref(size))[0])
+print(cuda.cudnnBackendFinalize(empty), cuda.cudnnBackendExecute(handle, empty, empty))
 ready = tensor(1, 0, 4, 4, 4, 4)
-print(put(ready, 906, INT64, 2), get(ready, 906, DATA_TYPE, 1, byref(size))[0], get(ready, 906, INT64, 1, byref(size))[0])
+print(put(ready, 906, INT64, 2), get(ready, 906, DATA_TYPE, 1, byref(size))[0])
+print(get(ready, 906, INT64, 1, byref(size))[0])
 unready = made(lambda target: cuda.cudnnBackendCreateDescriptor(17, target))
 operation = made(lambda target: cuda.cudnnBackendCreateDescriptor(10, target))
 print(size.value, put(operation, 704, DESCRIPTOR, unready))
@@ -308,7 +311,8 @@ print(workspace(plans(ready)[0]))
         code = f"""
 directions, layers, width, hidden, gates = {directions}, 2, 24, 16, 8
 network = made(cuda.cudnnCreateRNNDescriptor)
-assert cuda.cudnnSetRNNDescriptor_v8(network, 0, 2, 2, directions - 1, 0, 0, 0, 0, width, hidden, hidden, layers, None, 0) == 0
+shape = (width, hidden, hidden, layers)
+assert cuda.cudnnSetRNNDescriptor_v8(network, 0, 2, 2, directions - 1, 0, 0, 0, 0, *shape, None, 0) == 0
 size = c_size_t()
 assert cuda.cudnnGetRNNWeightSpaceSize(handle, network, byref(size)) == 0
 shape, address = made(cuda.cudnnCreateTensorDescriptor), c_void_p()
@@ -332,7 +336,8 @@ print(pieces[0][0], sum(pieces[-1]) - size.value, size.value)
 
     def test_the_older_convolutions_refuse_too_small_a_workspace(self) -> None:
         code = """
-x, w, y = made(cuda.cudnnCreateTensorDescriptor), made(cuda.cudnnCreateFilterDescriptor), made(cuda.cudnnCreateTensorDescriptor)
+x, y = made(cuda.cudnnCreateTensorDescriptor), made(cuda.cudnnCreateTensorDescriptor)
+w = made(cuda.cudnnCreateFilterDescriptor)
 convolution = made(cuda.cudnnCreateConvolutionDescriptor)
 four = c_int * 4
 for descriptor in (x, y):

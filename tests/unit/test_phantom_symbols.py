@@ -109,7 +109,9 @@ def test_imports_are_read_from_the_library_itself(library: Path) -> None:
 def test_lists_gain_versions_and_lose_nothing(library: Path, tmp_path: Path) -> None:
     (tmp_path / "cudart.txt").write_text("cudaFree 2.6\ncudaMalloc 2.6\n")
     command = [sys.executable, str(_ROOT / "tools/phantom_symbols.py"), "--lists", str(tmp_path)]
-    checked = subprocess.run([*command, "--check", str(library.parents[2])], capture_output=True, text=True, check=False)
+    checked = subprocess.run(
+        [*command, "--check", str(library.parents[2])], capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 1
     assert "cuMemMap cublasLtMatmul" in checked.stdout
     subprocess.run([*command, str(library.parents[2])], check=True, capture_output=True)
