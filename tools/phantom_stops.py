@@ -48,7 +48,7 @@ def generate(lists: list[Path]) -> str:
             harmless = read_harmless(path)
     names = read_names([path for path in lists if path.name != HARMLESS])
     text = "// Written by tools/phantom_stops.py.\n"
-    text += '#include "phantom/libraries/stop.h"\n\n'
+    text += '#include "phantom/device/stop.h"\n\n'
     text += '#define WEAK extern "C" __attribute__((weak, visibility("default"))) void\n'
     text += '#define FIXED extern "C" __attribute__((visibility("default"))) int\n\n'
     for name in sorted(names - set(harmless)):

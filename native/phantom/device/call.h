@@ -11,6 +11,7 @@
 #include "phantom/device/codes.h"
 #include "phantom/device/machine.h"
 #include "phantom/device/report.h"
+#include "phantom/device/stop.h"
 
 // A function that the phantom offers in place of one of CUDA's.
 #define PHANTOM_API extern "C" __attribute__((visibility("default")))
@@ -51,7 +52,7 @@ int call(const char* name, Needs needs, Body&& body) {
         machine->violation(std::string(name) + ": " + broken.what());
         return kInvalidValue;
     } catch (const std::exception& problem) {
-        stop(std::string(name) + ": " + problem.what());
+        end_run(kSystemProblem, std::string(name) + ": " + problem.what());
     }
 }
 

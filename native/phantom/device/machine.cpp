@@ -43,14 +43,21 @@ void spend(double seconds) {
     }
 }
 
+// "%p" in a path stands for the number of the process.
+std::string for_this_process(std::string path) {
+    if (const auto at = path.find("%p"); at != std::string::npos) path.replace(at, 2, std::to_string(getpid()));
+    return path;
+}
+
 // Runs when the process ends in the usual way.
 __attribute__((destructor)) void write_counters() {
     Machine* machine = the_machine.load();
     if (machine == nullptr || is_child || machine->settings.counters.empty()) return;
     const std::string text = machine->counters();
-    const int file = open(machine->settings.counters.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    const std::string path = for_this_process(machine->settings.counters);
+    const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     if (file < 0 || write(file, text.data(), text.size()) != static_cast<ssize_t>(text.size()))
-        say("cannot write the counters to " + machine->settings.counters);
+        say("cannot write the counters to " + path);
     if (file >= 0) close(file);
 }
 
@@ -68,7 +75,7 @@ Machine* Machine::instance() {
             pthread_atfork(nullptr, nullptr, mark_child);
             the_machine = new Machine(std::move(settings), std::move(card));
         } catch (const std::exception& problem) {
-            stop(problem.what());
+            end_run(kBadSettings, problem.what());
         }
     });
     return the_machine.load(std::memory_order_acquire);
@@ -88,11 +95,12 @@ Machine::Machine(Settings asked, Card of)
         device(index).legacy = std::make_unique<Stream>();
         device(index).legacy->device = index;
         device(index).legacy->legacy = true;
+        pools.push_back(std::make_unique<Pool>(memory, index));
     }
     if (settings.log.empty()) return;
     log_descriptor_ = settings.log == "stderr"
                           ? STDERR_FILENO
-                          : open(settings.log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+                          : open(for_this_process(settings.log).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (log_descriptor_ < 0) throw std::invalid_argument("cannot write the log to " + settings.log);
 }
 
@@ -134,7 +142,7 @@ void Machine::charge_handles(int index, Call call, std::uint64_t handles) {
 void Machine::violation(const std::string& text) {
     ++violations;
     const std::string line = "a rule of the driver was broken by " + text;
-    if (settings.abort_on_violation) stop(line);
+    if (settings.abort_on_violation) end_run(kRuleBroken, line);
     say(line);
 }
 

@@ -20,6 +20,7 @@
 #include "phantom/device/clock.h"
 #include "phantom/device/memory.h"
 #include "phantom/device/pinned.h"
+#include "phantom/device/pool.h"
 #include "phantom/device/settings.h"
 #include "phantom/device/stream.h"
 
@@ -58,6 +59,7 @@ class Machine {
     std::vector<Device> devices;
     Memory memory;
     Pinned pinned;
+    std::vector<std::unique_ptr<Pool>> pools;  // of each device
     Clock clock;
     int broken = 0;  // after an illegal access every call fails with this
 

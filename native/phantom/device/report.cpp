@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <cstdio>
+
 namespace movie::phantom {
 
 void say(const std::string& line) {
@@ -10,9 +12,10 @@ void say(const std::string& line) {
     (void)!write(STDERR_FILENO, text.data(), text.size());
 }
 
-void stop(const std::string& line) {
+void end_run(int exit_code, const std::string& line) {
+    std::fflush(nullptr);
     say(line);
-    _exit(kStopped);
+    _exit(exit_code);
 }
 
 }  // namespace movie::phantom

@@ -5,12 +5,13 @@
 
 namespace movie::phantom {
 
-// Exit code of a run that the phantom stops.
-constexpr int kStopped = 86;
+// How a run ends that the phantom ends: settings that cannot be, a broken rule where those are to end it, and something
+// that this system would not do for the phantom.
+constexpr int kBadSettings = 2, kRuleBroken = 96, kSystemProblem = 95;
 
 // A line on standard error that begins with "phantom: ".
 void say(const std::string& line);
-// Says the line and ends the process at once, without running what a program has registered for its end.
-[[noreturn]] void stop(const std::string& line);
+// Says the line and ends the process at once, without running what the program has registered for its end.
+[[noreturn]] void end_run(int exit_code, const std::string& line);
 
 }  // namespace movie::phantom

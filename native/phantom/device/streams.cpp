@@ -197,6 +197,9 @@ void Machine::wait_until(Place place, std::unique_lock<std::mutex>& lock) {
     clock.pass_until(place.due);
     settle();
     host_done_.wait(lock, [&] { return reached(place); });
+    for (const auto& pool : pools)
+        if (pool->reserved.now > pool->release_threshold)
+            pool->trim(pool->release_threshold, [this](Place one) { return reached(one); });
 }
 
 void Machine::wait_for_all(int index, std::unique_lock<std::mutex>& lock) {

@@ -23,6 +23,7 @@ int cudaStreamQuery(void*);
 int cudaStreamSynchronize(void*);
 int cudaStreamWaitEvent(void*, void*, unsigned);
 int cudaStreamIsCapturing(void*, int*);
+int cudaThreadExchangeStreamCaptureMode(int*);
 int cudaEventCreateWithFlags(void**, unsigned);
 int cudaEventDestroy(void*);
 int cudaEventRecord(void*, void*);
@@ -113,31 +114,20 @@ PHANTOM_API int cuPointerGetAttribute(void* out, int number, std::uint64_t addre
                 *static_cast<unsigned*>(out) = 1;
                 return kSuccess;
             default:
-                stop("cuPointerGetAttribute: the phantom does not know attribute " + std::to_string(number));
+                stop("cuPointerGetAttribute", ("attribute " + std::to_string(number)).c_str());
         }
     });
 }
 
-PHANTOM_API int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t size, void* stream) {
-    return cudaMemcpyAsync(pointer(to), from, size, kToDevice, stream);
+PHANTOM_API int cuPointerGetAttributes(unsigned count, const int* numbers, void** out, std::uint64_t address) {
+    for (unsigned at = 0; at < count; ++at)
+        if (const int code = cuPointerGetAttribute(out[at], numbers[at], address); code != kSuccess) return code;
+    return kSuccess;
 }
-PHANTOM_API int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t size, void* stream) {
-    return cudaMemcpyAsync(to, pointer(from), size, kToHost, stream);
-}
-PHANTOM_API int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) {
-    return cudaMemcpyAsync(pointer(to), pointer(from), size, kOnDevice, stream);
-}
-PHANTOM_API int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) {
-    return cudaMemcpyAsync(pointer(to), pointer(from), size, kAny, stream);
-}
-PHANTOM_API int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t size) {
-    return cudaMemcpy(pointer(to), from, size, kToDevice);
-}
-PHANTOM_API int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t size) {
-    return cudaMemcpy(to, pointer(from), size, kToHost);
-}
-PHANTOM_API int cuMemcpyDtoD_v2(std::uint64_t to, std::uint64_t from, std::size_t size) {
-    return cudaMemcpy(pointer(to), pointer(from), size, kOnDevice);
+// The one attribute that can be set: whether copies of this memory are always waited for. Nothing depends on it.
+PHANTOM_API int cuPointerSetAttribute(const void*, int number, std::uint64_t) {
+    constexpr int kSyncMemops = 6;
+    return number == kSyncMemops ? kSuccess : kInvalidValue;
 }
 
 namespace {
@@ -167,6 +157,33 @@ PHANTOM_API int cuMemsetD8_v2(std::uint64_t to, unsigned char value, std::size_t
     return fill("cuMemsetD8", to, value, count, 1, nullptr);
 }
 
+// A word in device memory, written in the stream's order.
+PHANTOM_API int cuStreamWriteValue32_v2(void* stream, std::uint64_t to, std::uint32_t value, unsigned) {
+    return cuMemsetD32Async(to, value, 1, stream);
+}
+
+PHANTOM_API int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t size, void* stream) {
+    return cudaMemcpyAsync(pointer(to), from, size, kToDevice, stream);
+}
+PHANTOM_API int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t size, void* stream) {
+    return cudaMemcpyAsync(to, pointer(from), size, kToHost, stream);
+}
+PHANTOM_API int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) {
+    return cudaMemcpyAsync(pointer(to), pointer(from), size, kOnDevice, stream);
+}
+PHANTOM_API int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) {
+    return cudaMemcpyAsync(pointer(to), pointer(from), size, kAny, stream);
+}
+PHANTOM_API int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t size) {
+    return cudaMemcpy(pointer(to), from, size, kToDevice);
+}
+PHANTOM_API int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t size) {
+    return cudaMemcpy(to, pointer(from), size, kToHost);
+}
+PHANTOM_API int cuMemcpyDtoD_v2(std::uint64_t to, std::uint64_t from, std::size_t size) {
+    return cudaMemcpy(pointer(to), pointer(from), size, kOnDevice);
+}
+
 // --- streams and events ----------------------------------------------------------------------------------------------
 
 PHANTOM_API int cuStreamCreate(void** out, unsigned flags) { return cudaStreamCreateWithPriority(out, flags, 0); }
@@ -180,6 +197,7 @@ PHANTOM_API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
     return cudaStreamWaitEvent(stream, event, flags);
 }
 PHANTOM_API int cuStreamIsCapturing(void* stream, int* status) { return cudaStreamIsCapturing(stream, status); }
+PHANTOM_API int cuThreadExchangeStreamCaptureMode(int* mode) { return cudaThreadExchangeStreamCaptureMode(mode); }
 PHANTOM_API int cuStreamGetCtx(void* handle, void** out) {
     return call("cuStreamGetCtx", Needs::context, [&](Machine& machine, Lock&) {
         const Stream* stream = machine.stream(handle);

@@ -108,7 +108,7 @@ PHANTOM_API int cudaDeviceSynchronize() {
 }
 
 PHANTOM_API int cudaDeviceReset() {
-    stop("cudaDeviceReset: the phantom cannot start anew within a process; start another process instead");
+    stop("cudaDeviceReset", "another process starts with a fresh card");
 }
 
 PHANTOM_API int cudaDeviceGetLimit(std::size_t* value, int) {

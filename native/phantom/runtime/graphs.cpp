@@ -21,7 +21,7 @@ template <class Body>
 int with_graph(const char* name, void* handle, Body&& body) {
     return runtime_call(name, Needs::context, [&](Machine& machine, Lock&) -> int {
         auto* graph = static_cast<Graph*>(handle);
-        if (!machine.graphs.contains(graph)) return kInvalidValue;
+        if (!machine.owns(graph)) return kInvalidValue;
         return body(machine, *graph);
     });
 }
@@ -154,6 +154,7 @@ PHANTOM_API int cudaGraphCreate(void** out, unsigned) {
 
 PHANTOM_API int cudaGraphDestroy(void* handle) {
     return with_graph("cudaGraphDestroy", handle, [](Machine& machine, Graph& graph) {
+        if (!machine.graphs.contains(&graph)) return kInvalidValue;  // a body, which goes with its node
         machine.destroy_graph(&graph);
         return kSuccess;
     });
@@ -296,6 +297,78 @@ PHANTOM_API int cudaGraphRetainUserObject(void* handle, void* object_handle, uns
         auto* object = static_cast<UserObject*>(object_handle);
         if (flags != 1) machine.hold(object, count);  // 1: the caller's references move to the graph
         graph.holds.emplace_back(object, count);
+        return kSuccess;
+    });
+}
+
+// --- nodes that a program adds ---------------------------------------------------------------------------------------
+
+namespace {
+
+// Of cudaGraphNodeParams, what follows the type and three reserved words, for a conditional node.
+struct ConditionalParams {
+    int type, reserved[3];
+    unsigned long long handle;
+    int kind;       // 0 if, 1 while, 2 switch
+    unsigned size;  // bodies
+    void** graphs;  // written: the bodies
+};
+
+constexpr int kKernelType = 0, kEmptyType = 5, kConditionalType = 13;
+
+int add_node(void** out, void* graph_handle, void* const* dependencies, std::size_t count, void* params) {
+    return runtime_call("cudaGraphAddNode", Needs::context, [&](Machine& machine, Lock&) -> int {
+        auto* graph = static_cast<Graph*>(graph_handle);
+        if (out == nullptr || params == nullptr || !machine.owns(graph)) return kInvalidValue;
+        auto& given = *static_cast<ConditionalParams*>(params);
+        switch (given.type) {
+            case kKernelType:
+                *out = graph->add(NodeKind::kernel, nodes_of(dependencies, count));
+                return kSuccess;
+            case kEmptyType:
+                *out = graph->add(NodeKind::empty, nodes_of(dependencies, count));
+                return kSuccess;
+            case kConditionalType: {
+                // The condition is computed on a card. Without one, each body runs once a launch.
+                Node* node = graph->add(NodeKind::conditional, nodes_of(dependencies, count));
+                auto* bodies = new void*[given.size];  // lives with the node, as far as the program can tell: for ever
+                for (unsigned at = 0; at < given.size; ++at) bodies[at] = machine.create_body(*node);
+                given.graphs = bodies;
+                *out = node;
+                return kSuccess;
+            }
+            default:
+                stop("cudaGraphAddNode", ("a node of type " + std::to_string(given.type)).c_str());
+        }
+    });
+}
+
+}  // namespace
+
+// CUDA 13: (node, graph, dependencies, edges, count, params). CUDA 12: (node, graph, dependencies, count, params).
+PHANTOM_API int cudaGraphAddNode(void** out, void* graph, void* const* dependencies, std::uintptr_t fourth, void* fifth,
+                                 void* sixth) {
+    return runtime::major_version() < 13
+               ? add_node(out, graph, dependencies, fourth, fifth)
+               : add_node(out, graph, dependencies, reinterpret_cast<std::size_t>(fifth), sixth);
+}
+PHANTOM_API int cudaGraphAddNode_v2(void** out, void* graph, void* const* dependencies, const void*, std::size_t count,
+                                    void* params) {
+    return add_node(out, graph, dependencies, count, params);
+}
+
+PHANTOM_API int cudaGraphAddEmptyNode(void** out, void* handle, void* const* dependencies, std::size_t count) {
+    return with_graph("cudaGraphAddEmptyNode", handle, [&](Machine&, Graph& graph) {
+        *out = graph.add(NodeKind::empty, nodes_of(dependencies, count));
+        return kSuccess;
+    });
+}
+
+PHANTOM_API int cudaGraphConditionalHandleCreate(unsigned long long* out, void* graph_handle, unsigned, unsigned) {
+    return runtime_call("cudaGraphConditionalHandleCreate", Needs::context, [&](Machine& machine, Lock&) {
+        if (!machine.owns(static_cast<Graph*>(graph_handle))) return kInvalidValue;
+        static unsigned long long next = 1;
+        *out = next++;
         return kSuccess;
     });
 }

@@ -41,9 +41,8 @@ int malloc_on_device(const char* name, void** out, std::size_t size) {
 
 PHANTOM_API int cudaMalloc(void** out, std::size_t size) { return malloc_on_device("cudaMalloc", out, size); }
 
-PHANTOM_API int cudaMallocManaged(void** out, std::size_t size, unsigned) {
-    (void)out, (void)size;
-    stop("cudaMallocManaged: the phantom has no managed memory; use cudaMalloc or pinned host memory");
+PHANTOM_API int cudaMallocManaged(void**, std::size_t, unsigned) {
+    stop("cudaMallocManaged", "device memory or pinned host memory serve instead");
 }
 
 PHANTOM_API int cudaFree(void* pointer) {

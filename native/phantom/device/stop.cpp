@@ -1,4 +1,4 @@
-#include "phantom/libraries/stop.h"
+#include "phantom/device/stop.h"
 
 #include <unistd.h>
 
