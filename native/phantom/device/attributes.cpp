@@ -52,8 +52,8 @@ std::optional<int> attribute(const Card& card, int number, int device) {
         case 92:  // stream memory operations
         case 93:
         case 94:
-        case 95:  // cooperative launch
-        case 99:  // host registration
+        case 95:   // cooperative launch
+        case 99:   // host registration
         case 102:  // virtual memory management
         case 103:  // POSIX file descriptors
         case 114:

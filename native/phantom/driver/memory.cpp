@@ -42,9 +42,7 @@ PHANTOM_API int cuMemAlloc_v2(std::uint64_t* out, std::size_t size) {
 }
 PHANTOM_API int cuMemFree_v2(std::uint64_t address) { return cudaFree(pointer(address)); }
 PHANTOM_API int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) { return cudaMemGetInfo(free, total); }
-PHANTOM_API int cuMemHostAlloc(void** out, std::size_t size, unsigned flags) {
-    return cudaHostAlloc(out, size, flags);
-}
+PHANTOM_API int cuMemHostAlloc(void** out, std::size_t size, unsigned flags) { return cudaHostAlloc(out, size, flags); }
 PHANTOM_API int cuMemAllocHost_v2(void** out, std::size_t size) { return cudaHostAlloc(out, size, 0); }
 PHANTOM_API int cuMemFreeHost(void* host) { return cudaFreeHost(host); }
 PHANTOM_API int cuMemHostRegister_v2(void* host, std::size_t size, unsigned flags) {
@@ -209,6 +207,4 @@ PHANTOM_API int cuEventDestroy_v2(void* event) { return cudaEventDestroy(event);
 PHANTOM_API int cuEventRecord(void* event, void* stream) { return cudaEventRecord(event, stream); }
 PHANTOM_API int cuEventQuery(void* event) { return cudaEventQuery(event); }
 PHANTOM_API int cuEventSynchronize(void* event) { return cudaEventSynchronize(event); }
-PHANTOM_API int cuEventElapsedTime(float* out, void* begin, void* end) {
-    return cudaEventElapsedTime(out, begin, end);
-}
+PHANTOM_API int cuEventElapsedTime(float* out, void* begin, void* end) { return cudaEventElapsedTime(out, begin, end); }
