@@ -170,7 +170,7 @@ class Bridge final : public Pluggable {
         refuse("sharing CUDA tensors between processes; send them through the CPU");
     }
     void attachAllocatorTraceTracker(caching::AllocatorTraceTracker) override {
-        refuse("registering its memory with NCCL; unset TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK");
+        refuse("registering its memory with NCCL");
     }
 
   private:

@@ -23,6 +23,7 @@ int cudaStreamQuery(void*);
 int cudaStreamSynchronize(void*);
 int cudaStreamWaitEvent(void*, void*, unsigned);
 int cudaStreamIsCapturing(void*, int*);
+int cudaThreadExchangeStreamCaptureMode(int*);
 int cudaEventCreateWithFlags(void**, unsigned);
 int cudaEventDestroy(void*);
 int cudaEventRecord(void*, void*);
@@ -194,6 +195,7 @@ PHANTOM_API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
     return cudaStreamWaitEvent(stream, event, flags);
 }
 PHANTOM_API int cuStreamIsCapturing(void* stream, int* status) { return cudaStreamIsCapturing(stream, status); }
+PHANTOM_API int cuThreadExchangeStreamCaptureMode(int* mode) { return cudaThreadExchangeStreamCaptureMode(mode); }
 PHANTOM_API int cuStreamGetCtx(void* handle, void** out) {
     return call("cuStreamGetCtx", Needs::context, [&](Machine& machine, Lock&) {
         const Stream* stream = machine.stream(handle);

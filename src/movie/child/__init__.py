@@ -14,6 +14,10 @@ def begin() -> None:
         from . import recording  # noqa: PLC0415
 
         recording.arrange(folder)
+    if os.environ.get("MOVIE_ENABLE") == "1":
+        from . import enabling  # noqa: PLC0415
+
+        enabling.arrange()
     if os.environ.get("MOVIE_ALONE") == "1":
         from . import alone, launchers  # noqa: PLC0415
 

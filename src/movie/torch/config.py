@@ -45,10 +45,9 @@ class Config:
         self.native_options()
 
     @classmethod
-    def from_environment(cls) -> "Config":
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
         """The configuration that MOVIE_POLICY, MOVIE_MEMORY, MOVIE_BUDGET, MOVIE_PAGE, MOVIE_FALLBACK, MOVIE_BRIDGE and
         MOVIE_OPTIONS (`key=value,key=value`) ask for; what is not set has its default."""
-        environment = os.environ
         options = {}
         for item in filter(None, environment.get("MOVIE_OPTIONS", "").split(",")):
             key, equals, value = (part.strip() for part in item.partition("="))

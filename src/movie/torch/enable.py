@@ -118,7 +118,8 @@ def _machine_problem(config: Config) -> str:
 
 
 def _install(torch: Any, config: Config) -> None:
-    from movie.torch.replacements import replace_reports  # noqa: PLC0415 - as above
+    from movie.torch.limits import arrange_limits  # noqa: PLC0415 - as above
+    from movie.torch.replacements import replace_reports  # noqa: PLC0415
 
     core = _core()
     try:
@@ -135,6 +136,7 @@ def _install(torch: Any, config: Config) -> None:
         )
     _State.config = config
     replace_reports(torch, config)
+    arrange_limits(torch, _State.bridged)
 
 
 def _install_hooks(torch: Any) -> None:

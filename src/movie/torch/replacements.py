@@ -72,6 +72,4 @@ class _Reports:
 
 def _switch_caching(on: bool) -> None:
     if not on:
-        raise RuntimeError(
-            "MOVie keeps memory for later requests and cannot be told not to; use torch.cuda.empty_cache()"
-        )
+        raise RuntimeError("MOVie always keeps memory for later requests; give it back with torch.cuda.empty_cache()")
