@@ -13,7 +13,7 @@ import movie.child
 from movie.child.outcome import PROBLEM_EXIT
 from movie.errors import InputError
 from movie.phantom.environment import phantom_environment, prepend
-from movie.phantom.process import run_program
+from movie.phantom.process import Output, run_program
 from movie.phantom.settings import PhantomSettings
 
 INTERRUPTED = 130  # the exit code of a program that ctrl-C ended
@@ -26,14 +26,14 @@ class Watching:
     """How a program is run. `phantom`: None for the machine's own card. `allocator`: of ALLOCATORS; None: as it is.
 
     `history`: whether all events are recorded, or only figures at the end. `steps`: the program ends after so many
-    steps of its optimizer; 0: when it ends by itself. `quiet`: what it writes goes nowhere.
+    steps of its optimizer; 0: when it ends by itself.
     """
 
     phantom: PhantomSettings | None
     allocator: str | None = None
     history: bool = True
     steps: int = 0
-    quiet: bool = False
+    output: Output = Output.AS_IS
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,11 @@ class Ended:
     exit_code: int
     recorded: Sequence[Recorded] = field(default_factory=tuple)
 
+    @property
+    def failed(self) -> bool:
+        """Whether it says itself that it did not do what it was to do."""
+        return self.exit_code != 0
+
 
 @contextmanager
 def watched(command: Sequence[str], watching: Watching) -> Iterator[Ended]:
@@ -65,7 +70,7 @@ def watched(command: Sequence[str], watching: Watching) -> Iterator[Ended]:
         base = _environment(folder, watching)
         if watching.phantom is not None:
             base = stack.enter_context(phantom_environment(watching.phantom, base))
-        code = run_program(command, base, quiet=watching.quiet)
+        code = run_program(command, base, watching.output)
         for problem in sorted(folder.glob("*.problem")):
             raise InputError(json.loads(problem.read_text()))
         yield Ended(code, tuple(_recorded(folder)))

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from enum import Enum
 from pathlib import Path
 
 from movie.errors import InputError
@@ -16,19 +17,27 @@ _GRACE = 5.0  # seconds between asking a process to end and ending it
 _LOOK = 0.2  # seconds between looks for Python's own signal handlers
 
 
-def run_program(command: Sequence[str], environment: Mapping[str, str], *, quiet: bool = False) -> int:
+class Output(Enum):
+    """Where a program writes: where we do, all to our standard error, or nowhere."""
+
+    AS_IS = "as is"
+    TO_STDERR = "to stderr"
+    NOWHERE = "nowhere"
+
+
+def run_program(command: Sequence[str], environment: Mapping[str, str], output: Output = Output.AS_IS) -> int:
     """Runs a program in this one's terminal and returns its exit code, 128 + n if signal n ended it.
 
     Signals to this process are passed on, and those of the terminal reach the program anyway. When the program ends, or
-    an exception ends the wait, all processes that it started and left behind are ended too. `quiet`: what it writes
-    goes nowhere. Raises InputError if there is no such program. For the main thread only.
+    an exception ends the wait, all processes that it started and left behind are ended too. Raises InputError if there
+    is no such program. For the main thread only.
     """
     before = _children()
     awaited = {*_FORWARDED, signal.SIGCHLD}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
     _adopt_orphans(True)
     try:
-        child = _start(command, environment, mask, quiet)
+        child = _start(command, environment, mask, output)
         try:
             return _wait(child, awaited)
         finally:
@@ -38,11 +47,14 @@ def run_program(command: Sequence[str], environment: Mapping[str, str], *, quiet
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _start(command: Sequence[str], environment: Mapping[str, str], mask: set[int | signal.Signals], quiet: bool) -> int:
-    actions = []
-    if quiet:
-        for stream in (1, 2):
-            actions.append((os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0))
+def _start(
+    command: Sequence[str], environment: Mapping[str, str], mask: set[int | signal.Signals], output: Output
+) -> int:
+    actions: list[tuple[object, ...]] = []
+    if output is Output.NOWHERE:
+        actions = [(os.POSIX_SPAWN_OPEN, stream, os.devnull, os.O_WRONLY, 0) for stream in (1, 2)]
+    elif output is Output.TO_STDERR:
+        actions = [(os.POSIX_SPAWN_DUP2, 2, 1)]
     try:
         return os.posix_spawnp(
             command[0],

@@ -1,4 +1,6 @@
-"""Fully sharded training (FullyShardedDataParallel) of an OPT-like model: torchrun --nproc-per-node 8 -m movie.workloads.fsdp1
+"""Fully sharded training (FullyShardedDataParallel) of an OPT-like model.
+
+    torchrun --nproc-per-node 8 -m movie.workloads.fsdp1 --strategy R
 
 Computation in bfloat16, a unit of sharding for each layer.
 """

@@ -1,4 +1,6 @@
-"""Fully sharded training (FSDP2, `fully_shard`) of an OPT-like model: torchrun --nproc-per-node 8 -m movie.workloads.fsdp2
+"""Fully sharded training (FSDP2, `fully_shard`) of an OPT-like model.
+
+    torchrun --nproc-per-node 8 -m movie.workloads.fsdp2 --strategy R
 
 Parameters in float32, computation in bfloat16, gradients reduced in float32.
 """

@@ -35,7 +35,9 @@ def parser(
     what: str | None, *, model: str, batch: int, length: int = 1024, iterations: int = 10
 ) -> argparse.ArgumentParser:
     """The command line that all share, with a workload's own defaults."""
-    arguments = argparse.ArgumentParser(description=what, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=(what or "").partition("\n")[0], formatter_class=argparse.ArgumentDefaultsHelpFormatter
+    )
     arguments.add_argument("--model", default=model)
     arguments.add_argument("--strategy", default="N", type=_strategy, help="letters of N, R, L, O")
     arguments.add_argument("--batch", type=int, default=batch)

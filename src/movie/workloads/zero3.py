@@ -1,4 +1,6 @@
-"""DeepSpeed ZeRO-3 of a causal language model in float16: deepspeed --num_gpus 4 --module movie.workloads.zero3
+"""DeepSpeed ZeRO-3 of a causal language model in float16.
+
+    deepspeed --num_gpus 4 --module movie.workloads.zero3 --strategy R
 
 Attention as written out in the model (`eager`), as DeepSpeed-Chat has it. Strategy O keeps parameters and optimizer on
 the host.

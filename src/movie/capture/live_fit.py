@@ -1,0 +1,149 @@
+"""The smallest phantom card on which a program completes under PyTorch's own allocators: by running it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from movie import _core
+from movie.capture.assemble import traces_of
+from movie.capture.program import Ended, Watching, watched, why_nothing
+from movie.errors import InputError
+from movie.evaluate.columns import columns_of
+from movie.evaluate.comparison import Conditions, Facts, Progress, facts_of
+from movie.evaluate.fit import AllocatorFit, DeviceFit, TraceFit
+from movie.evaluate.replay import ReplayResult
+from movie.evaluate.search import smallest
+from movie.phantom.process import Output
+from movie.phantom.settings import PhantomSettings
+from movie.sizes import format_size
+
+STEP = 32 << 20  # bytes: what two runs' cards differ by at the end of a search, if nobody says otherwise
+_AMPLE = 1 << 40  # bytes: more than any program here can use, and no strain on the address space
+_CHECKS = 2  # larger cards that are tried as well, since nothing promises that they do
+
+
+@dataclass(frozen=True)
+class LiveFit(TraceFit):
+    """As of a trace, but each result is that of a run. A card's size includes the context."""
+
+    phantom: PhantomSettings
+
+
+def live_fit(
+    command: Sequence[str],
+    allocators: Sequence[str],
+    phantom: PhantomSettings,
+    *,
+    step: int = STEP,
+    progress: Progress | None = None,
+) -> LiveFit:
+    """Runs the program on an ample phantom card, and then on smaller ones, under each allocator (native, expandable).
+
+    A run completes if the program exits with 0 and no allocation failed, not even one that it recovered from. Raises
+    InputError for a program that does not complete on the ample card.
+    """
+    tell = progress or (lambda what, share: None)
+    tell("on an ample card", None)
+    ample = replace(phantom, memory=_AMPLE)
+    facts = _facts(command, Watching(ample, "native", output=Output.TO_STDERR))
+    found = [_Search(command, allocator, phantom, facts, tell).smallest_card(step) for allocator in allocators]
+    return LiveFit(
+        facts=facts,
+        conditions=Conditions(lag=None if phantom.lag < 0 else phantom.lag, seed=phantom.seed, validate=False),
+        warnings=(),
+        devices=(DeviceFit(0, facts, tuple(found)),),
+        phantom=phantom,
+    )
+
+
+def _facts(command: Sequence[str], watching: Watching) -> Facts:
+    """What the program asks for, from a run that is recorded."""
+    with watched(command, watching) as ended:
+        _check(ended)
+        traces = traces_of(ended.recorded[0], ended, watching)
+    if not traces:
+        raise InputError("the program used a card, but none of its memory")
+    if len(traces) > 1:
+        raise InputError(f"the program used {len(traces)} cards: the search is over one card's size")
+    return replace(facts_of(traces[0], _core.floor_of(columns_of(traces[0]))), path=" ".join(command))
+
+
+def _check(ended: Ended) -> None:
+    if not ended.recorded:
+        raise InputError(why_nothing(ended))
+    if ended.exit_code != 0:
+        raise InputError(f"the program fails with exit code {ended.exit_code}, however large the card")
+
+
+@dataclass(frozen=True)
+class _Run:
+    completed: bool
+    peak_reserved: int
+    retries: int
+
+
+class _Search:
+    """Runs of a program under one allocator."""
+
+    def __init__(
+        self, command: Sequence[str], allocator: str, phantom: PhantomSettings, facts: Facts, tell: Progress
+    ) -> None:
+        self._command = command
+        self._allocator = allocator
+        self._phantom = phantom
+        self._facts = facts
+        self._tell = tell
+        self._runs: dict[int, _Run] = {}
+
+    def smallest_card(self, step: int) -> AllocatorFit:
+        ample = self._run(_AMPLE)
+        if not ample.completed:
+            raise InputError(f"the program does not complete under {self._allocator}, however large the card")
+        context = self._phantom.card.context
+        found = smallest(
+            self._completes,
+            low=self._facts.peak_requested + context,
+            high=ample.peak_reserved + context,
+            step=step,
+            probes=_CHECKS,
+        )
+        there = None
+        if found.size is not None:
+            run = self._runs[found.size]
+            there = ReplayResult(
+                allocator=self._allocator,
+                options={},
+                memory=found.size,
+                completed=True,
+                peak_requested=self._facts.peak_requested,
+                peak_reserved=run.peak_reserved,
+                retries=run.retries,
+            )
+        return AllocatorFit(
+            allocator=self._allocator,
+            device=0,
+            ample_reserved=ample.peak_reserved,
+            smallest_card=found.size,
+            there=there,
+            fails_above=found.fails_above,
+            curve=(),
+        )
+
+    def _completes(self, size: int) -> bool:
+        return self._run(size).completed
+
+    def _run(self, size: int) -> _Run:
+        if size not in self._runs:
+            where = "an ample card" if size == _AMPLE else format_size(size)
+            self._tell(f"{self._allocator} on {where}", None)
+            self._runs[size] = self._new_run(size)
+        return self._runs[size]
+
+    def _new_run(self, size: int) -> _Run:
+        phantom = replace(self._phantom, memory=size, quiet=True)
+        watching = Watching(phantom, self._allocator, history=False, output=Output.NOWHERE)
+        with watched(self._command, watching) as ended:
+            if not ended.recorded:  # no room even for what a program loads before it allocates
+                return _Run(False, 0, 0)
+            card = ended.recorded[0].facts["devices"][0]
+            completed = ended.exit_code == 0 and card["ooms"] == 0
+            return _Run(completed, card["peak_reserved"], card["retries"])
