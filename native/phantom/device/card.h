@@ -1,5 +1,6 @@
 // What a card is, as far as a program can see it: the properties that choose kernels, workspaces and room.
-// The cards are files of `key = value` lines in src/movie/phantom/cards, built into this library; Python reads the same.
+// The cards are files of `key = value` lines in src/movie/phantom/cards, built into this library; Python reads the
+// same.
 #pragma once
 
 #include <string>
@@ -29,7 +30,8 @@ struct Card {
     int memory_clock = 0;  // kHz
     int copy_engines = 3;
     bool ecc = true;
-    bool nvlink = false;  // peers reach each other
+    bool nvlink = false;          // peers reach each other
+    bool virtual_memory = true;  // the driver maps memory; some virtual cards and slices of cards have no such driver
     bool fabric = false;  // exports fabric handles
     Bytes granularity = 2 * kMiB;
 };
