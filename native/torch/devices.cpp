@@ -12,6 +12,13 @@ Devices& Devices::get() {
 
 void Devices::configure(const Settings& settings) {
     const std::lock_guard lock(mutex_);
+    const std::vector<std::string> known = movie_options();
+    for (const auto& [key, value] : settings.options) {
+        if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+        std::string names;
+        for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+        throw std::invalid_argument("option '" + key + "' is unknown; there are: " + names);
+    }
     config_ = movie_config(settings.policy, settings.options);
     settings_ = settings;
 }

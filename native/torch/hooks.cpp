@@ -2,6 +2,7 @@
 
 #include <mutex>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "torch/devices.h"
@@ -51,7 +52,10 @@ void* allocate(std::ptrdiff_t size, int device, void* stream) {
         return reinterpret_cast<void*>(Devices::get().at(device).allocator.malloc(request));
     } catch (const OutOfMemory& error) {
         tell_observers(device, request.bytes);
-        throw_out_of_memory("CUDA out of memory (device " + std::to_string(device) + "). " + error.what());
+        std::string report = "CUDA out of memory (device " + std::to_string(device) + "). " + error.what();
+        const std::string problem = Devices::get().at(device).device.last_problem();
+        if (!problem.empty()) report += " The last driver call that failed: " + problem + ".";
+        throw_out_of_memory(report);
     }
 }
 

@@ -52,15 +52,16 @@ std::optional<int> attribute(const Card& card, int number, int device) {
         case 92:  // stream memory operations
         case 93:
         case 94:
-        case 95:   // cooperative launch
-        case 99:   // host registration
-        case 102:  // virtual memory management
-        case 103:  // POSIX file descriptors
+        case 95:  // cooperative launch
+        case 99:  // host registration
         case 114:
         case 115:  // memory pools
         case 122:
         case 125:  // interprocess events
             return 1;
+        case 102:  // virtual memory management
+        case 103:  // POSIX file descriptors
+            return card.virtual_memory ? 1 : 0;
         case 32:
             return card.ecc ? 1 : 0;
         case 33:

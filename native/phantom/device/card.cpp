@@ -88,6 +88,7 @@ Card parse_card(std::string_view text, const std::string& where) {
     reader.number("granularity", card.granularity);
     reader.yes_or_no("ecc", card.ecc);
     reader.yes_or_no("nvlink", card.nvlink);
+    reader.yes_or_no("virtual_memory", card.virtual_memory);
     reader.yes_or_no("fabric", card.fabric);
     if (!reader.values.empty())
         throw std::invalid_argument(where + ": unknown key '" + reader.values.begin()->first + "'");

@@ -35,21 +35,47 @@ int cudaEventElapsedTime(float*, void*, void*);
 namespace {
 void* pointer(std::uint64_t address) { return reinterpret_cast<void*>(address); }
 constexpr int kToDevice = 1, kToHost = 2, kOnDevice = 3, kAny = 4;
+
+// What goes wrong in a call of the driver is not among the runtime's errors: cudaGetLastError() says nothing of it.
+struct NotOfTheRuntime {
+    int before = last_error();
+    ~NotOfTheRuntime() { last_error() = before; }
+};
 }  // namespace
 
 PHANTOM_API int cuMemAlloc_v2(std::uint64_t* out, std::size_t size) {
     if (out == nullptr || size == 0) return kInvalidValue;
+    const NotOfTheRuntime call;
     return cudaMalloc(reinterpret_cast<void**>(out), size);
 }
-PHANTOM_API int cuMemFree_v2(std::uint64_t address) { return cudaFree(pointer(address)); }
-PHANTOM_API int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) { return cudaMemGetInfo(free, total); }
-PHANTOM_API int cuMemHostAlloc(void** out, std::size_t size, unsigned flags) { return cudaHostAlloc(out, size, flags); }
-PHANTOM_API int cuMemAllocHost_v2(void** out, std::size_t size) { return cudaHostAlloc(out, size, 0); }
-PHANTOM_API int cuMemFreeHost(void* host) { return cudaFreeHost(host); }
+PHANTOM_API int cuMemFree_v2(std::uint64_t address) {
+    const NotOfTheRuntime call;
+    return cudaFree(pointer(address));
+}
+PHANTOM_API int cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
+    const NotOfTheRuntime call;
+    return cudaMemGetInfo(free, total);
+}
+PHANTOM_API int cuMemHostAlloc(void** out, std::size_t size, unsigned flags) {
+    const NotOfTheRuntime call;
+    return cudaHostAlloc(out, size, flags);
+}
+PHANTOM_API int cuMemAllocHost_v2(void** out, std::size_t size) {
+    const NotOfTheRuntime call;
+    return cudaHostAlloc(out, size, 0);
+}
+PHANTOM_API int cuMemFreeHost(void* host) {
+    const NotOfTheRuntime call;
+    return cudaFreeHost(host);
+}
 PHANTOM_API int cuMemHostRegister_v2(void* host, std::size_t size, unsigned flags) {
+    const NotOfTheRuntime call;
     return cudaHostRegister(host, size, flags);
 }
-PHANTOM_API int cuMemHostUnregister(void* host) { return cudaHostUnregister(host); }
+PHANTOM_API int cuMemHostUnregister(void* host) {
+    const NotOfTheRuntime call;
+    return cudaHostUnregister(host);
+}
 PHANTOM_API int cuMemHostGetDevicePointer_v2(std::uint64_t* out, void* host, unsigned) {
     return call("cuMemHostGetDevicePointer", Needs::context, [&](Machine& machine, Lock&) {
         if (!machine.pinned.find(host)) return kInvalidValue;
@@ -161,41 +187,68 @@ PHANTOM_API int cuStreamWriteValue32_v2(void* stream, std::uint64_t to, std::uin
 }
 
 PHANTOM_API int cuMemcpyHtoDAsync_v2(std::uint64_t to, const void* from, std::size_t size, void* stream) {
+    const NotOfTheRuntime call;
     return cudaMemcpyAsync(pointer(to), from, size, kToDevice, stream);
 }
 PHANTOM_API int cuMemcpyDtoHAsync_v2(void* to, std::uint64_t from, std::size_t size, void* stream) {
+    const NotOfTheRuntime call;
     return cudaMemcpyAsync(to, pointer(from), size, kToHost, stream);
 }
 PHANTOM_API int cuMemcpyDtoDAsync_v2(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) {
+    const NotOfTheRuntime call;
     return cudaMemcpyAsync(pointer(to), pointer(from), size, kOnDevice, stream);
 }
 PHANTOM_API int cuMemcpyAsync(std::uint64_t to, std::uint64_t from, std::size_t size, void* stream) {
+    const NotOfTheRuntime call;
     return cudaMemcpyAsync(pointer(to), pointer(from), size, kAny, stream);
 }
 PHANTOM_API int cuMemcpyHtoD_v2(std::uint64_t to, const void* from, std::size_t size) {
+    const NotOfTheRuntime call;
     return cudaMemcpy(pointer(to), from, size, kToDevice);
 }
 PHANTOM_API int cuMemcpyDtoH_v2(void* to, std::uint64_t from, std::size_t size) {
+    const NotOfTheRuntime call;
     return cudaMemcpy(to, pointer(from), size, kToHost);
 }
 PHANTOM_API int cuMemcpyDtoD_v2(std::uint64_t to, std::uint64_t from, std::size_t size) {
+    const NotOfTheRuntime call;
     return cudaMemcpy(pointer(to), pointer(from), size, kOnDevice);
 }
 
 // --- streams and events ----------------------------------------------------------------------------------------------
 
-PHANTOM_API int cuStreamCreate(void** out, unsigned flags) { return cudaStreamCreateWithPriority(out, flags, 0); }
+PHANTOM_API int cuStreamCreate(void** out, unsigned flags) {
+    const NotOfTheRuntime call;
+    return cudaStreamCreateWithPriority(out, flags, 0);
+}
 PHANTOM_API int cuStreamCreateWithPriority(void** out, unsigned flags, int priority) {
+    const NotOfTheRuntime call;
     return cudaStreamCreateWithPriority(out, flags, priority);
 }
-PHANTOM_API int cuStreamDestroy_v2(void* stream) { return cudaStreamDestroy(stream); }
-PHANTOM_API int cuStreamQuery(void* stream) { return cudaStreamQuery(stream); }
-PHANTOM_API int cuStreamSynchronize(void* stream) { return cudaStreamSynchronize(stream); }
+PHANTOM_API int cuStreamDestroy_v2(void* stream) {
+    const NotOfTheRuntime call;
+    return cudaStreamDestroy(stream);
+}
+PHANTOM_API int cuStreamQuery(void* stream) {
+    const NotOfTheRuntime call;
+    return cudaStreamQuery(stream);
+}
+PHANTOM_API int cuStreamSynchronize(void* stream) {
+    const NotOfTheRuntime call;
+    return cudaStreamSynchronize(stream);
+}
 PHANTOM_API int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+    const NotOfTheRuntime call;
     return cudaStreamWaitEvent(stream, event, flags);
 }
-PHANTOM_API int cuStreamIsCapturing(void* stream, int* status) { return cudaStreamIsCapturing(stream, status); }
-PHANTOM_API int cuThreadExchangeStreamCaptureMode(int* mode) { return cudaThreadExchangeStreamCaptureMode(mode); }
+PHANTOM_API int cuStreamIsCapturing(void* stream, int* status) {
+    const NotOfTheRuntime call;
+    return cudaStreamIsCapturing(stream, status);
+}
+PHANTOM_API int cuThreadExchangeStreamCaptureMode(int* mode) {
+    const NotOfTheRuntime call;
+    return cudaThreadExchangeStreamCaptureMode(mode);
+}
 PHANTOM_API int cuStreamGetCtx(void* handle, void** out) {
     return call("cuStreamGetCtx", Needs::context, [&](Machine& machine, Lock&) {
         const Stream* stream = machine.stream(handle);
@@ -204,9 +257,27 @@ PHANTOM_API int cuStreamGetCtx(void* handle, void** out) {
         return kSuccess;
     });
 }
-PHANTOM_API int cuEventCreate(void** out, unsigned flags) { return cudaEventCreateWithFlags(out, flags); }
-PHANTOM_API int cuEventDestroy_v2(void* event) { return cudaEventDestroy(event); }
-PHANTOM_API int cuEventRecord(void* event, void* stream) { return cudaEventRecord(event, stream); }
-PHANTOM_API int cuEventQuery(void* event) { return cudaEventQuery(event); }
-PHANTOM_API int cuEventSynchronize(void* event) { return cudaEventSynchronize(event); }
-PHANTOM_API int cuEventElapsedTime(float* out, void* begin, void* end) { return cudaEventElapsedTime(out, begin, end); }
+PHANTOM_API int cuEventCreate(void** out, unsigned flags) {
+    const NotOfTheRuntime call;
+    return cudaEventCreateWithFlags(out, flags);
+}
+PHANTOM_API int cuEventDestroy_v2(void* event) {
+    const NotOfTheRuntime call;
+    return cudaEventDestroy(event);
+}
+PHANTOM_API int cuEventRecord(void* event, void* stream) {
+    const NotOfTheRuntime call;
+    return cudaEventRecord(event, stream);
+}
+PHANTOM_API int cuEventQuery(void* event) {
+    const NotOfTheRuntime call;
+    return cudaEventQuery(event);
+}
+PHANTOM_API int cuEventSynchronize(void* event) {
+    const NotOfTheRuntime call;
+    return cudaEventSynchronize(event);
+}
+PHANTOM_API int cuEventElapsedTime(float* out, void* begin, void* end) {
+    const NotOfTheRuntime call;
+    return cudaEventElapsedTime(out, begin, end);
+}

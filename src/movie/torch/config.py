@@ -10,6 +10,7 @@ from movie.sizes import looks_like_size, parse_size
 POLICIES = ("auto", "lean")
 FALLBACKS = ("error", "native")
 BRIDGES = ("auto", "off", "require")
+_PAGE_STEP = 2 << 20
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,9 @@ class Config:
         _check_choice("fallback", self.fallback, FALLBACKS)
         _check_choice("bridge", self.bridge, BRIDGES)
         self.cap()
-        self.native_options()
+        page = self.native_options().get("page")
+        if page is not None and (int(page) == 0 or int(page) % _PAGE_STEP):
+            raise InputError(f"page {self.page or self.options['page']!r} is not a multiple of 2 MiB")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":

@@ -5,6 +5,7 @@ import sys
 import warnings
 from typing import Any
 
+from movie.errors import InputError
 from movie.torch.config import Config
 
 OLDEST_TORCH = (2, 6)
@@ -125,7 +126,7 @@ def _install(torch: Any, config: Config) -> None:
     try:
         core.configure(config.policy, config.native_options(), config.cap())
     except ValueError as error:
-        raise EnableError(f"the configuration cannot be: {error}") from None
+        raise InputError(str(error)) from None
     _State.bridged = _install_bridge(torch, config)
     if not _State.bridged:
         _install_hooks(torch)
