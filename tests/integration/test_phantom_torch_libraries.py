@@ -170,6 +170,17 @@ print(torch._dynamo.utils.counters["stats"]["unique_graphs"])
     assert len(list(compiled.rglob("*.cubin"))) > 5, "Triton compiled kernels for the card"
 
 
+def test_kernels_that_torch_compiles_as_it_goes_need_no_driver() -> None:
+    """NVRTC stays NVIDIA's own, and asks the driver for private functions that the phantom has not."""
+    require_cuda_torch()
+    code = """
+import torch
+x = torch.ones(4, device="cuda", dtype=torch.complex64)
+print(x.abs().shape, torch.cuda.jiterator._create_jit_fn("template <typename T> T f(T x) { return x * x; }")(x).shape)
+"""
+    assert _run(code).split() == ["torch.Size([4])", "torch.Size([4])"]
+
+
 @pytest.mark.parametrize(
     ("call", "function"),
     [
