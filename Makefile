@@ -18,10 +18,10 @@ SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.
 CPP := $(filter %.h %.cpp,$(SOURCES) $(wildcard tests/native/*))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench format stubs clean sanitize faults
+.PHONY: help demo test quick check bench format stubs clean sanitize faults phantom-matrix
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.built ## install MOVie into .venv and replay two recorded training runs, in seconds
 	@$(BIN)/movie demo
@@ -57,6 +57,10 @@ faults: $(VENV)/.tools ## let every driver call fail in turn, and print which pl
 	  -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON > $(VENV)/faults.log
 	@$(BIN)/cmake --build $(VENV)/faults --target test_faults
 	$(BIN)/python tools/fault_sites.py $(VENV)/faults/tests/native/test_faults
+
+# Each release takes about 3 GB of downloads and three minutes; RELEASES='2.6.0 2.15.0' takes some of them.
+phantom-matrix: $(VENV)/.built ## try the phantom GPU with each supported release of torch, and print how it went
+	$(BIN)/python tools/phantom_matrix.py $(RELEASES)
 
 bench: $(VENV)/.built ## measure: each program in benchmarks prints its table, or writes it (docs/ablations.md)
 	@for bench in $(filter-out benchmarks/make_%,$(wildcard benchmarks/*.py)); do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done

@@ -88,4 +88,3 @@ def outcome(code: str, **settings: object) -> tuple[int, str]:
     """Exit code and standard error."""
     result = run_on_phantom(CALLS + "\n" + textwrap.dedent(code), **settings)  # type: ignore[arg-type]
     return result.returncode, result.stderr
-

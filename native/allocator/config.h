@@ -13,8 +13,9 @@ enum class Policy : std::uint8_t {
 
 struct MovieConfig {
     Policy policy = Policy::automatic;
-    Bytes page = 2 * kMiB;  // size of a physical page, a multiple of the granularity and of 2 MiB
-    Bytes budget = 0;       // policy `automatic` grows freely up to this many bytes; 0: as far as the card goes
+    Bytes page = 2 * kMiB;   // size of the smallest physical page, a multiple of the granularity and of 2 MiB
+    Bytes largest_page = 0;  // of those obtained while the card has room; 0: 16 x `page`, under policy lean `page`
+    Bytes budget = 0;        // policy `automatic` grows freely up to this many bytes; 0: as far as the card goes
     Combiner combiner = Combiner::dynamic;
     bool recall = true;        // a request that repeats an earlier one goes where that went, if it is free
     bool keep_views = true;    // a view outlives its block

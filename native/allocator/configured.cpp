@@ -30,7 +30,9 @@ const std::vector<std::pair<std::string, Setter>>& setters() {
     using Config = MovieConfig&;
     using Text = const std::string&;
     static const std::vector<std::pair<std::string, Setter>> all{
-        {"page", [](Config c, Text k, Text v) { c.page = number<Bytes>(k, v); }},
+        // Alone it says that all pages are alike.
+        {"page", [](Config c, Text k, Text v) { c.page = c.largest_page = number<Bytes>(k, v); }},
+        {"largest_page", [](Config c, Text k, Text v) { c.largest_page = number<Bytes>(k, v); }},
         {"budget", [](Config c, Text k, Text v) { c.budget = number<Bytes>(k, v); }},
         {"combine", [](Config c, Text, Text v) { c.combiner = combiner_named(v); }},
         {"recall", [](Config c, Text k, Text v) { c.recall = onoff(k, v); }},

@@ -16,18 +16,17 @@ bool MovieAllocator::host_passed(const Fence& fence, bool wait) {
 bool MovieAllocator::unmap_slots(View& view, std::size_t first, std::size_t behind) {
     std::size_t at = first;
     while (at < behind) {
-        if (view.pages[at] == 0) {
+        if (view.slots[at] == 0) {
             ++at;
             continue;
         }
         std::size_t stop = at;
-        while (stop < behind && view.pages[stop] != 0) ++stop;
-        if (driver_.unmap(view.base + at * page_, (stop - at) * page_) != Status::ok) return false;
-        for (; at < stop; ++at) {
-            --table_.at(view.pages[at]).views;
-            --mapped_;
-            view.pages[at] = 0;
-        }
+        while (stop < behind && view.slots[stop] != 0) ++stop;
+        if (driver_.unmap(view.base + at * grain_, (stop - at) * grain_) != Status::ok) return false;
+        count_mapped(view, at, stop, -1);
+        std::fill(view.slots.begin() + static_cast<std::ptrdiff_t>(at),
+                  view.slots.begin() + static_cast<std::ptrdiff_t>(stop), Address{0});
+        at = stop;
     }
     return true;
 }
@@ -35,12 +34,12 @@ bool MovieAllocator::unmap_slots(View& view, std::size_t first, std::size_t behi
 bool MovieAllocator::clear_views_of(Address begin, Address end, bool wait) {
     for (const auto& pool : pools_) {
         for (View& view : pool->views) {
-            for (std::size_t slot = 0; slot < view.pages.size(); ++slot) {
-                if (view.pages[slot] < begin || view.pages[slot] >= end) continue;
+            for (std::size_t slot = 0; slot < view.slots.size(); ++slot) {
+                if (view.slots[slot] < begin || view.slots[slot] >= end) continue;
                 // A page that is free lies behind the view's live block, if there is one.
                 if (view.fixed() || !host_passed(view.used, wait)) return false;
                 std::size_t behind = slot;
-                while (behind < view.pages.size() && view.pages[behind] >= begin && view.pages[behind] < end) ++behind;
+                while (behind < view.slots.size() && view.slots[behind] >= begin && view.slots[behind] < end) ++behind;
                 if (!unmap_slots(view, slot, behind)) return false;
                 slot = behind;
             }
@@ -54,17 +53,19 @@ Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address e
     clear_debris();
     if (debris_.blocks_addresses()) return 0;
     Bytes gone = 0;
-    for (const Address page : pool.arenas[arena]->give_back(begin, end)) {
-        pool.space.take(page, page + page_);
+    std::int64_t pages = 0;
+    for (const auto& [page, size] : pool.arenas[arena]->give_back(begin, end)) {
+        pool.space.take(page, page + size);
         history_.add({.kind = HistoryEvent::Kind::segment_unmap,
                       .address = page,
-                      .size = page_,
+                      .size = size,
                       .stream = timelines_.stream_of(pool.space.owner(arena)),
                       .pool = pool.id});
-        gone += page_;
+        gone += size;
+        ++pages;
     }
     if (gone > 0) {
-        count_reserved(-static_cast<std::int64_t>(gone));
+        count_reserved(-static_cast<std::int64_t>(gone), -pages);
         asked_at_ = 0;  // the card has room again: ask
     }
     count_debris();
@@ -97,18 +98,21 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         for (; extent != extents.end() && (end == extent->first || extent->first == end); ++extent)
             end = extent->second.end;
         Address from = begin;
-        for (Address page = begin; page < table_.floor(end); page += page_) {  // pinned pages stay
+        const Address stop = table_.floor(end);
+        Address next = 0;
+        for (Address page = begin; page < stop; page = next) {  // pinned pages stay
+            next = page + table_.size(page);
             if (!table_.at(page).pinned) continue;
             if (page > from) ranges.push_back({from, page, arena});
-            from = page + page_;
+            from = next;
         }
-        if (table_.floor(end) > from) ranges.push_back({from, table_.floor(end), arena});
+        if (stop > from) ranges.push_back({from, stop, arena});
     }
     Bytes given = 0;
     for (const Range& range : ranges) {
         if (given >= most) break;
         const Bytes size = range.end - range.begin;
-        const Address end = range.begin + (size <= most - given ? size : round_up(most - given, page_));
+        const Address end = size <= most - given ? range.end : table_.ceil(range.begin + most - given);
         const Fence fence = pool.space.fence_in(range.begin, end);
         if (!host_passed(fence, wait) || !clear_views_of(range.begin, end, wait)) continue;
         given += shrink(pool, range.arena, range.begin, end);
@@ -134,7 +138,7 @@ Bytes MovieAllocator::reclaim(Bytes bytes) {
 
 bool MovieAllocator::evict(Pool& pool, Views::iterator view) {
     if (view->live_bytes != 0 || view->fixed() || capturing_ > 0 || !timelines_.passed(view->used)) return false;
-    if (!unmap_slots(*view, 0, view->pages.size())) return false;
+    if (!unmap_slots(*view, 0, view->slots.size())) return false;
     if (driver_.free_address(view->base, view->reserved) != Status::ok) return false;
     pool.view_at.erase(view->base);
     pool.views.erase(view);
@@ -147,7 +151,7 @@ void MovieAllocator::drop_empty_views() {
     for (const auto& pool : pools_)
         for (auto view = pool->views.begin(); view != pool->views.end();) {
             const auto next = std::next(view);
-            if (std::all_of(view->pages.begin(), view->pages.end(), [](Address page) { return page == 0; }))
+            if (std::all_of(view->slots.begin(), view->slots.end(), [](Address page) { return page == 0; }))
                 evict(*pool, view);
             view = next;
         }
@@ -165,7 +169,7 @@ void MovieAllocator::drop_idle_views() {
 void MovieAllocator::keep_within_bounds() {
     const auto beyond = [this] {
         return view_count_ > config_.most_views ||
-               static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / page_);
+               static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / grain_);
     };
     if (!beyond()) return;
     struct Idle {

@@ -1,5 +1,6 @@
 // More physical memory: how much, and where in an arena.
 #include <algorithm>
+#include <bit>
 
 #include "allocator/movie_allocator.h"
 
@@ -9,6 +10,9 @@ namespace {
 
 // Requests between two looks at what the card has left, when it was full at the last: other owners come and go.
 constexpr std::uint64_t kAskAgain = 64;
+// Pages are at most this part of what the card has left. Large ones save calls, but what is free in the middle of one
+// cannot be put together with anything; a few dozen of them are in that state at a time.
+constexpr Bytes kPartOfRoom = 4096;
 
 }  // namespace
 
@@ -28,7 +32,7 @@ MovieAllocator::Growth MovieAllocator::plan_growth(const Site& site) const {
     Bytes best_hole = 0;
     for (const auto& [begin, end] : site.pool.arenas[site.arena]->holes()) {
         const Bytes before = clear.ending_at(begin);
-        const Bytes missing = round_up(site.bytes - std::min(site.bytes, before), page_);
+        const Bytes missing = round_up(site.bytes - std::min(site.bytes, before), grain_);
         Growth growth{.begin = begin, .end = begin + missing, .at = begin - before};
         if (missing > end - begin) {
             if (before + (end - begin) + clear.beginning_at(end) < site.bytes) continue;
@@ -44,10 +48,19 @@ MovieAllocator::Growth MovieAllocator::plan_growth(const Site& site) const {
     return best;
 }
 
-bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end) {
+std::uint32_t MovieAllocator::most_grains() const {
+    Bytes room = room_;
+    if (cap_ != 0) room = std::min(room, cap_ - std::min(cap_, reserved_));
+    if (config_.budget != 0) room = std::min(room, config_.budget - std::min(config_.budget, reserved_));
+    const Bytes most = std::min(config_.largest_page, room / kPartOfRoom) / grain_;
+    return static_cast<std::uint32_t>(std::bit_floor(std::max<Bytes>(most, 1)));
+}
+
+bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end, std::uint32_t most) {
     clear_debris();
     if (debris_.blocks_addresses()) return false;
-    const Status status = pool.arenas[arena]->fill(begin, end, capturing_ == 0);
+    std::uint64_t pages = 0;
+    const Status status = pool.arenas[arena]->fill(begin, end, most, capturing_ == 0, pages);
     if (status != Status::ok) {
         if (status == Status::out_of_memory) room_ = 0;
         count_debris();
@@ -55,7 +68,7 @@ bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end)
     }
     const Bytes size = end - begin;
     room_ -= std::min(room_, size);
-    count_reserved(static_cast<std::int64_t>(size));
+    count_reserved(static_cast<std::int64_t>(size), static_cast<std::int64_t>(pages));
     history_.add({.kind = HistoryEvent::Kind::segment_map,
                   .address = begin,
                   .size = size,
@@ -65,8 +78,7 @@ bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end)
     return true;
 }
 
-void MovieAllocator::count_reserved(std::int64_t bytes) {
-    const std::int64_t pages = bytes / static_cast<std::int64_t>(page_);
+void MovieAllocator::count_reserved(std::int64_t bytes, std::int64_t pages) {
     if (bytes >= 0) {
         statistics_.reserved_bytes.increase(PoolKind::large, bytes);
         statistics_.segment.increase(PoolKind::large, pages);
@@ -81,8 +93,10 @@ void MovieAllocator::count_reserved(std::int64_t bytes) {
 }
 
 void MovieAllocator::count_debris() {
-    const Bytes held = debris_.held();
-    if (held != debris_held_) count_reserved(static_cast<std::int64_t>(held) - static_cast<std::int64_t>(debris_held_));
+    const Debris::Held held = debris_.held();
+    if (held.bytes != debris_held_.bytes)
+        count_reserved(static_cast<std::int64_t>(held.bytes) - static_cast<std::int64_t>(debris_held_.bytes),
+                       static_cast<std::int64_t>(held.pages) - static_cast<std::int64_t>(debris_held_.pages));
     debris_held_ = held;
 }
 
@@ -95,18 +109,19 @@ void MovieAllocator::clear_debris() {
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_contiguous(const Site& site, bool ask) {
     Growth growth = plan_growth(site);
     if (growth.size() == 0) {
-        if (!has_room(round_up(site.bytes, page_), ask)) return std::nullopt;
+        if (!has_room(round_up(site.bytes, grain_), ask)) return std::nullopt;
         if (site.pool.arenas[site.arena]->extend(site.bytes) != Status::ok) return std::nullopt;
         growth = plan_growth(site);
         if (growth.size() == 0) return std::nullopt;
     }
-    if (!has_room(growth.size(), ask) || !fill(site.pool, site.arena, growth.begin, growth.end)) return std::nullopt;
+    if (!has_room(growth.size(), ask) || !fill(site.pool, site.arena, growth.begin, growth.end, most_grains()))
+        return std::nullopt;
     site.pool.space.take(growth.at, growth.at + site.bytes);
     return Placement{.address = growth.at, .pieces = {{growth.at, growth.at + site.bytes, site.arena, &site.pool}}};
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(const Site& site) {
-    if (!within_budget(round_up(site.bytes, page_))) return std::nullopt;
+    if (!within_budget(round_up(site.bytes, grain_))) return std::nullopt;
     return grow_contiguous(site, false);
 }
 
@@ -114,8 +129,8 @@ bool MovieAllocator::within_budget(Bytes bytes) const {
     return config_.budget == 0 || reserved_ + bytes <= config_.budget;
 }
 
-bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown) {
-    Bytes missing = pages * page_;
+bool MovieAllocator::grow_grains(const Site& site, std::uint64_t grains, bool ask, std::vector<Growth>* grown) {
+    Bytes missing = grains * grain_;
     if (!has_room(missing, ask)) return false;
     Arena& arena = *site.pool.arenas[site.arena];
     while (missing > 0) {
@@ -136,7 +151,7 @@ bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask,
             continue;
         }
         end = std::min(end, begin + missing);
-        if (!fill(site.pool, site.arena, begin, end)) return false;
+        if (!fill(site.pool, site.arena, begin, end, 1)) return false;
         missing -= end - begin;
         if (grown != nullptr) grown->push_back({.begin = begin, .end = end});
     }
@@ -144,15 +159,15 @@ bool MovieAllocator::grow_pages(const Site& site, std::uint64_t pages, bool ask,
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_and_stitch(const Site& site, const Reach& reach) {
-    const std::uint64_t missing = pages_missing(site, reach);
+    const std::uint64_t missing = grains_missing(site, reach);
     const Growth growth = plan_growth(site);
     // Where a single range costs no more, no view is needed.
-    const bool one_range = growth.size() != 0 && growth.size() <= missing * page_;
-    if (one_range || missing * page_ >= site.bytes)
+    const bool one_range = growth.size() != 0 && growth.size() <= missing * grain_;
+    if (one_range || missing * grain_ >= site.bytes)
         if (auto placement = grow_contiguous(site, reach.ask)) return placement;
     if (missing == 0) return std::nullopt;
     std::vector<Growth> grown;
-    if (grow_pages(site, missing, reach.ask, &grown)) {
+    if (grow_grains(site, missing, reach.ask, &grown)) {
         if (auto placement = in_own_arena(site)) return placement;
         if (auto placement = stitch(site, reach)) return placement;
     }

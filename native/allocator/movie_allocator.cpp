@@ -9,18 +9,22 @@ namespace movie {
 namespace {
 
 constexpr Bytes kMostBytes = Bytes{1} << 62;
+constexpr Bytes kLargestPage = 16;  // times the smallest: the calls for memory are then no longer what counts
 
 }  // namespace
 
 MovieAllocator::MovieAllocator(Driver& driver, const MovieConfig& config)
     : driver_(driver),
       config_(config),
-      page_(config.page),
+      grain_(config.page),
       timelines_(driver),
       table_(config.page),
       history_(config.history) {
-    if (page_ == 0 || page_ % driver.granularity() != 0 || page_ % kSlabBytes != 0)
+    if (grain_ == 0 || grain_ % driver.granularity() != 0 || grain_ % kSlabBytes != 0)
         throw std::invalid_argument("the page size must be a multiple of 2 MiB and of the device's granularity");
+    if (config_.largest_page == 0)
+        config_.largest_page = config_.policy == Policy::automatic ? kLargestPage * grain_ : grain_;
+    if (config_.largest_page < grain_) throw std::invalid_argument("the largest page is smaller than the smallest");
     if (config_.arena_span == 0) config_.arena_span = driver.memory_info().total;
     pool_of(0);
 }
@@ -368,7 +372,7 @@ void MovieAllocator::pin(Address address) {
     const LiveBlock& block = *found->second;
     if (block.view != nullptr) block.view->pinned = true;
     const auto pin_pages = [this](Address begin, Address end) {
-        for (Address page = table_.floor(begin); page < end; page += page_) table_.at(page).pinned = true;
+        for (Address page = table_.floor(begin); page < end; page += table_.size(page)) table_.at(page).pinned = true;
     };
     if (block.slab != nullptr) pin_pages(address, address + block.size);
     for (const Piece& piece : block.pieces) pin_pages(piece.begin, piece.end);
@@ -424,7 +428,7 @@ Unusable MovieAllocator::unusable(Stream stream, PoolId id) const {
 
 Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
     Unusable result;
-    result.soft = debris_held_;
+    result.soft = debris_held_.bytes;
     result.rounding = static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current -
                                          statistics_.requested_bytes[PoolKind::all].current) +
                       withheld_;

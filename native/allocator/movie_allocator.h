@@ -95,10 +95,10 @@ class MovieAllocator final : public Allocator {
         Bytes bytes;    // rounded
         Recall* recall = nullptr;
     };
-    // Free whole pages, side by side at home, with one likely wait.
+    // Free whole pages, side by side at home, with one likely wait. Sizes of pages and views are counted in grains.
     struct PageRun {
         Address begin = 0;
-        std::uint32_t pages = 0;
+        std::uint32_t grains = 0;
         std::uint32_t wait = 0;
         ArenaId arena = 0;
         Pool* pool = nullptr;
@@ -113,12 +113,12 @@ class MovieAllocator final : public Allocator {
     struct FreePages {
         std::vector<PageRun> runs;
         std::vector<OddEnd> odd;
-        std::uint64_t pages = 0;
+        std::uint64_t grains = 0;
     };
     // What a new view would consist of: whole pages, between the free end of one page and the free beginning of
     // another.
     struct Recipe {
-        std::uint64_t pages = 0;
+        std::uint64_t grains = 0;
         const OddEnd* head = nullptr;
         const OddEnd* tail = nullptr;
         Bytes head_bytes = 0;  // used of the head
@@ -129,9 +129,14 @@ class MovieAllocator final : public Allocator {
         Address at = 0;              // where the request goes
         [[nodiscard]] Bytes size() const { return end - begin; }
     };
+    struct Gap {  // slots of a view whose pages leave it, or that have none: [first, behind)
+        std::size_t first = 0, behind = 0;
+    };
     struct Edit {
-        Views::iterator view;
-        std::vector<std::size_t> changed{};  // slots that need another page
+        Views::iterator view{};
+        std::vector<Gap> gaps{};   // in order
+        std::uint64_t grains = 0;  // needed to fill them, as far as the block goes
+        Bytes cost = 0;
     };
 
     // Who asked last: most requests come from the same stream and pool as the one before.
@@ -184,8 +189,10 @@ class MovieAllocator final : public Allocator {
     // --- growth.cpp
     bool has_room(Bytes bytes, bool ask);
     [[nodiscard]] Growth plan_growth(const Site& site) const;
-    bool fill(Pool& pool, ArenaId arena, Address begin, Address end);
-    void count_reserved(std::int64_t bytes);
+    // How large a page may be that is obtained now, in grains.
+    [[nodiscard]] std::uint32_t most_grains() const;
+    bool fill(Pool& pool, ArenaId arena, Address begin, Address end, std::uint32_t most);
+    void count_reserved(std::int64_t bytes, std::int64_t pages);
     // Memory that the driver refused to take back is still reserved, and of no use.
     void count_debris();
     void clear_debris();
@@ -193,25 +200,29 @@ class MovieAllocator final : public Allocator {
     std::optional<Placement> grow_within_budget(const Site& site);
     [[nodiscard]] bool within_budget(Bytes bytes) const;
     // The ranges that were added are appended to `grown`, also where the rest failed.
-    bool grow_pages(const Site& site, std::uint64_t pages, bool ask, std::vector<Growth>* grown = nullptr);
+    bool grow_grains(const Site& site, std::uint64_t grains, bool ask, std::vector<Growth>* grown = nullptr);
     std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);
 
     // --- stitch.cpp
     void add_free_pages(const Site& site, Pool& from, const Reach& reach, FreePages& free);
     FreePages free_pages(const Site& site, const Reach& reach);
     [[nodiscard]] Recipe recipe_for(const FreePages& free, Bytes bytes) const;
-    [[nodiscard]] std::uint64_t pages_missing(const Site& site, const Reach& reach);
-    std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t pages);
-    void exclude(FreePages& free, std::vector<Address> pages) const;
+    [[nodiscard]] std::uint64_t grains_missing(const Site& site, const Reach& reach);
+    std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t grains);
+    void exclude(FreePages& free, std::vector<Address> slots) const;
+    void keep_smallest(FreePages& free);
+    // A view maps (change 1), or no longer maps (-1), what is in these slots.
+    void count_mapped(const View& view, std::size_t first, std::size_t behind, std::int64_t change);
     [[nodiscard]] bool is_ready(const Site& site, const View& view, bool may_wait) const;
     std::optional<Placement> ready_view(const Site& site, const Reach& reach);
     std::optional<Placement> reuse(const Site& site, View& view);
     std::optional<Placement> stitch(const Site& site, const Reach& reach);
     std::optional<Placement> make_view(const Site& site, const Reach& reach);
+    // What it takes until `edit.view` can hold the request. False: as much as the limit, or more.
+    bool plan_edit(const Site& site, const Reach& reach, Bytes limit, Edit& edit);
     std::optional<Edit> cheapest_edit(const Site& site, const Reach& reach);
     std::optional<Placement> apply(const Site& site, const Reach& reach, const Edit& edit);
-    bool replace(Transaction& transaction, View& view, const std::vector<std::size_t>& slots,
-                 const std::vector<Address>& fresh);
+    bool replace(Transaction& transaction, const Site& site, const Edit& edit, const std::vector<Address>& fresh);
     std::optional<Placement> occupy(const Site& site, View& view, Bytes head);
 
     // --- giving_back.cpp
@@ -235,7 +246,7 @@ class MovieAllocator final : public Allocator {
     mutable std::mutex mutex_;
     Driver& driver_;
     MovieConfig config_;
-    Bytes page_;
+    Bytes grain_;
     Timelines timelines_;
     Debris debris_;
     PageTable table_;
@@ -252,10 +263,10 @@ class MovieAllocator final : public Allocator {
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;        // by our own count; reports use the device's
-    Bytes debris_held_ = 0;     // of which in the debris
+    Debris::Held debris_held_;  // of which in the debris
     Bytes withheld_ = 0;        // of lenders' pages, beyond the blocks in them
     Bytes room_ = 0;            // what the card had left when it was last asked, less what was taken since
-    std::uint64_t mapped_ = 0;  // pages mapped in views
+    std::uint64_t mapped_ = 0;  // grains mapped in views
     std::size_t view_count_ = 0;
     std::size_t arena_count_ = 0;
     std::uint64_t operations_ = 0, asked_at_ = 0;

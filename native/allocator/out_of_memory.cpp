@@ -42,7 +42,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
         }
     }
     // The default pool has no owner that expects its idle memory where it is: another pool may grow instead.
-    const Bytes wanted = round_up(site.bytes, page_);
+    const Bytes wanted = round_up(site.bytes, grain_);
     const Bytes beyond_cap = cap_ != 0 && reserved_ + wanted > cap_ ? reserved_ + wanted - cap_ : 0;
     if (site.pool.id != 0 && give_back(std::max(wanted, beyond_cap), true) > 0)
         if (auto placement = place_large(site, reach)) return placement;

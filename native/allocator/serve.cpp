@@ -128,14 +128,14 @@ std::optional<Piece> MovieAllocator::page_for_slab(const Site& site, ArenaId sla
     const Site grown{site.pool, site.timeline, slabs, kSlabBytes};
     const bool may_grow = config_.policy == Policy::automatic || capturing_ > 0;
     if (auto home = own_page_for_slab(site, slabs)) return home;
-    if (may_grow && within_budget(page_) && grow_pages(grown, 1, reach.ask)) return own_page_for_slab(site, slabs);
+    if (may_grow && within_budget(grain_) && grow_grains(grown, 1, reach.ask)) return own_page_for_slab(site, slabs);
     if (auto home = own_page_for_slab(site, site.arena)) return home;
     if (capturing_ == 0)
         if (auto home = page_of_others_for_slab(site, reach)) return home;
     // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its
     // own before anything grows.
     if (may_grow || site.pool.space.clear(site.arena).best_fit(site.bytes)) return std::nullopt;
-    if (!return_empty_slabs(site.pool) && !grow_pages(grown, 1, reach.ask)) return std::nullopt;
+    if (!return_empty_slabs(site.pool) && !grow_grains(grown, 1, reach.ask)) return std::nullopt;
     return own_page_for_slab(site, slabs);
 }
 
@@ -164,11 +164,11 @@ std::optional<Piece> MovieAllocator::page_of_others_for_slab(const Site& site, c
     const FreePages free = free_pages(page, reach);
     const PageRun* best = nullptr;
     for (const PageRun& run : free.runs)
-        if (best == nullptr || run.wait < best->wait || (run.wait == best->wait && run.pages < best->pages))
+        if (best == nullptr || run.wait < best->wait || (run.wait == best->wait && run.grains < best->grains))
             best = &run;
     if (best == nullptr) return std::nullopt;
     // A lender's page leaves it whole; of our own pages one slab's worth is enough.
-    const Bytes size = best->pool == &site.pool ? kSlabBytes : page_;
+    const Bytes size = best->pool == &site.pool ? kSlabBytes : table_.size(best->begin);
     if (size > kSlabBytes || !wait_and_take(site, best->begin, best->begin + size, *best->pool)) return std::nullopt;
     return Piece{best->begin, best->begin + size, best->arena, best->pool};
 }

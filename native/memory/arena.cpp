@@ -1,46 +1,54 @@
 #include "memory/arena.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace movie {
 
 Status Arena::extend(Bytes bytes) {
-    const Bytes page = table_.page_size();
-    const Bytes least = round_up(bytes, page) + page;  // a page more, since the range may begin inside one
+    const Bytes grain = table_.grain();
+    const Bytes least = round_up(bytes, grain) + grain;  // a grain more, since the range may begin inside one
     Outcome<Address> range;
-    Bytes size = std::max(round_up(span_, page) + page, least);
-    for (;; size = std::max(least, round_up(size / 2, page))) {
+    Bytes size = std::max(round_up(span_, grain) + grain, least);
+    for (;; size = std::max(least, round_up(size / 2, grain))) {
         range = driver_.reserve(size);
         if (range.ok() || range.status != Status::out_of_addresses || size == least) break;
     }
     if (!range.ok()) return range.status;
-    const Address base = table_.ceil(range.value);
-    const Address end = table_.floor(range.value + size);
-    table_.add({.reserved = range.value, .reserved_size = size, .base = base, .end = end, .pages = {}});
+    const Address base = round_up(range.value, grain);
+    const Address end = round_down(range.value + size, grain);
+    table_.add({.reserved = range.value, .reserved_size = size, .base = base, .end = end});
     holes_.emplace(base, end);
     bases_.push_back(base);
     return Status::ok;
 }
 
-Status Arena::fill(Address begin, Address end, bool may_unmap) {
-    const Bytes page = table_.page_size();
-    std::vector<Handle> handles;
-    handles.reserve((end - begin) / page);
+Status Arena::fill(Address begin, Address end, std::uint32_t most, bool may_unmap, std::uint64_t& pages) {
+    const Bytes grain = table_.grain();
+    std::vector<HomePage> slots;
+    slots.reserve((end - begin) / grain);
+    std::uint64_t count = 0;
     {
         Transaction transaction(driver_, debris_, may_unmap);
-        for (Address at = begin; at < end; at += page) {
-            const auto handle = transaction.create(page);
+        for (Address at = begin; at < end; ++count) {
+            const auto left = static_cast<std::uint32_t>(std::min<Bytes>((end - at) / grain, most));
+            const std::uint32_t grains = std::bit_floor(left);
+            const auto handle = transaction.create(grains * grain);
             if (!handle.ok()) return handle.status;
-            handles.push_back(handle.value);
-            if (const Status status = transaction.map(at, page, handle.value); status != Status::ok) return status;
+            const Status status = transaction.map(at, grains * grain, handle.value);
+            if (status != Status::ok) return status;
+            slots.push_back({.handle = handle.value, .grains = grains});
+            for (std::uint32_t offset = 1; offset < grains; ++offset) slots.push_back({.offset = offset});
+            at += grains * grain;
         }
         if (const Status status = transaction.set_access(begin, end - begin); status != Status::ok) return status;
         transaction.commit();
     }
+    pages += count;
     Span& span = table_.span_of(begin);
-    const std::size_t first = (begin - span.base) / page;
-    if (span.pages.size() < first + handles.size()) span.pages.resize(first + handles.size());
-    for (std::size_t i = 0; i < handles.size(); ++i) span.pages[first + i] = {.handle = handles[i]};
+    const std::size_t first = (begin - span.base) / grain;
+    if (span.slots.size() < first + slots.size()) span.slots.resize(first + slots.size());
+    std::copy(slots.begin(), slots.end(), span.slots.begin() + static_cast<std::ptrdiff_t>(first));
 
     auto hole = std::prev(holes_.upper_bound(begin));
     const Address hole_begin = hole->first;
@@ -51,32 +59,35 @@ Status Arena::fill(Address begin, Address end, bool may_unmap) {
     return Status::ok;
 }
 
-std::vector<Address> Arena::give_back(Address begin, Address end) {
-    const Bytes page = table_.page_size();
+std::vector<Arena::Gone> Arena::give_back(Address begin, Address end) {
+    const Bytes grain = table_.grain();
     Span& span = table_.span_of(begin);
-    std::vector<Handle> handles;
-    for (Address at = begin; at < end; at += page) handles.push_back(span.pages[(at - span.base) / page].handle);
     if (driver_.unmap(begin, end - begin) != Status::ok) return {};
 
-    std::vector<Address> gone;
+    std::vector<Gone> gone;
     bool refused = false;
-    for (std::size_t i = 0; i < handles.size(); ++i) {
-        const Address at = begin + i * page;
-        const UndoStep release{.kind = UndoStep::Kind::release, .address = at, .size = page, .handle = handles[i]};
+    for (Address at = begin; at < end;) {
+        const auto first = span.slots.begin() + static_cast<std::ptrdiff_t>((at - span.base) / grain);
+        const Handle handle = first->handle;
+        const std::uint32_t grains = first->grains;
+        const Address page = at;
+        const Bytes size = grains * grain;
+        at += size;
+        const UndoStep release{.kind = UndoStep::Kind::release, .address = page, .size = size, .handle = handle};
         refused = refused || take(driver_, release) != Status::ok;
         if (refused) {
             // What could not be released goes home again. Where even that fails the page is nobody's until the debris
             // is cleared.
-            if (driver_.map(at, page, handles[i]) == Status::ok) {
-                if (driver_.set_access(at, page) == Status::ok) continue;
-                const UndoStep away{.kind = UndoStep::Kind::unmap, .address = at, .size = page, .handle = handles[i]};
+            if (driver_.map(page, size, handle) == Status::ok) {
+                if (driver_.set_access(page, size) == Status::ok) continue;
+                const UndoStep away{.kind = UndoStep::Kind::unmap, .address = page, .size = size, .handle = handle};
                 if (take(driver_, away) != Status::ok) debris_.add(away);
             }
             debris_.add(release);
         }
-        span.pages[(at - span.base) / page] = {};
-        gone.push_back(at);
-        open_hole(at, at + page);
+        std::fill(first, first + grains, HomePage{});
+        gone.push_back({page, size});
+        open_hole(page, at);
     }
     return gone;
 }

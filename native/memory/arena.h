@@ -18,18 +18,24 @@ class Arena {
     Arena(Driver& driver, PageTable& table, Debris& debris, Bytes span)
         : driver_(driver), table_(table), debris_(debris), span_(span) {}
 
-    // Addresses without pages, where growth may go: begin -> end, in whole pages.
+    struct Gone {  // a page that left
+        Address begin = 0;
+        Bytes size = 0;
+    };
+
+    // Addresses without pages, where growth may go: begin -> end, in grains.
     [[nodiscard]] const std::map<Address, Address>& holes() const { return holes_; }
     // Addresses with pages, as begin and end of each stretch, in order of the reservations.
     [[nodiscard]] std::vector<std::pair<Address, Address>> filled() const;
     // Reserves another range with room for at least `bytes`.
     Status extend(Bytes bytes);
 
-    // New pages at [begin, end), which is part of a hole. All or nothing.
-    Status fill(Address begin, Address end, bool may_unmap);
+    // New pages at [begin, end), which is part of a hole: as large as possible, of at most `most` grains (a power of
+    // two). All or nothing; how many they are is added to `pages`.
+    Status fill(Address begin, Address end, std::uint32_t most, bool may_unmap, std::uint64_t& pages);
     // The pages of [begin, end) leave for the driver; returns those that did (all, unless a call failed), the others
-    // are as before. Pre: nothing uses them and no view maps them.
-    std::vector<Address> give_back(Address begin, Address end);
+    // are as before. Pre: these are whole pages, nothing uses them and no view maps them.
+    std::vector<Gone> give_back(Address begin, Address end);
     // Frees reservations that hold no page.
     void trim();
 

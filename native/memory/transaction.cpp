@@ -53,10 +53,13 @@ bool Debris::blocks_addresses() const {
                        [](const UndoStep& step) { return step.kind != UndoStep::Kind::release; });
 }
 
-Bytes Debris::held() const {
-    Bytes held = 0;
-    for (const UndoStep& step : steps_)
-        if (step.kind == UndoStep::Kind::release) held += step.size;
+Debris::Held Debris::held() const {
+    Held held;
+    for (const UndoStep& step : steps_) {
+        if (step.kind != UndoStep::Kind::release) continue;
+        held.bytes += step.size;
+        ++held.pages;
+    }
     return held;
 }
 
@@ -79,14 +82,17 @@ Status Transaction::map(Address address, Bytes size, Handle handle) {
     return status;
 }
 
-Status Transaction::unmap(Address address, Bytes page, const std::vector<Handle>& handles) {
-    const Status status = driver_.unmap(address, page * handles.size());
+Status Transaction::unmap(Address address, const std::vector<Mapped>& mapped) {
+    Bytes size = 0;
+    for (const Mapped& each : mapped) size += each.size;
+    const Status status = driver_.unmap(address, size);
     if (status != Status::ok) return status;
     // The way back is from the last step to the first: every page is mapped, then all get access.
-    undo_.push_back({.kind = UndoStep::Kind::set_access, .address = address, .size = page * handles.size()});
-    for (std::size_t i = 0; i < handles.size(); ++i)
-        undo_.push_back(
-            {.kind = UndoStep::Kind::map, .address = address + i * page, .size = page, .handle = handles[i]});
+    undo_.push_back({.kind = UndoStep::Kind::set_access, .address = address, .size = size});
+    for (const Mapped& each : mapped) {
+        undo_.push_back({.kind = UndoStep::Kind::map, .address = address, .size = each.size, .handle = each.handle});
+        address += each.size;
+    }
     return status;
 }
 

@@ -26,8 +26,12 @@ class Debris {
     // cleared.
     [[nodiscard]] bool blocks_addresses() const;
     [[nodiscard]] bool empty() const { return steps_.empty(); }
-    // Bytes of physical memory that wait to be released.
-    [[nodiscard]] Bytes held() const;
+    // Physical memory that waits to be released.
+    struct Held {
+        Bytes bytes = 0;
+        std::uint64_t pages = 0;
+    };
+    [[nodiscard]] Held held() const;
 
   private:
     std::vector<UndoStep> steps_;
@@ -51,6 +55,11 @@ class Retreat {
     bool whole_ = true;  // every older mapping is back: it may be made accessible
 };
 
+struct Mapped {
+    Handle handle = 0;
+    Bytes size = 0;
+};
+
 class Transaction {
   public:
     // `may_unmap` false: while a thread captures, steps back that unmap are left to the debris.
@@ -64,8 +73,8 @@ class Transaction {
     Outcome<Handle> create(Bytes size);
     Status map(Address address, Bytes size, Handle handle);
     Status set_access(Address address, Bytes size) { return driver_.set_access(address, size); }
-    // Unmaps the range in one call; it holds the mappings `handles`, each of size `page`, in order.
-    Status unmap(Address address, Bytes page, const std::vector<Handle>& handles);
+    // Unmaps in one call what is mapped from the address on, one after the other.
+    Status unmap(Address address, const std::vector<Mapped>& mapped);
 
     void commit() { undo_.clear(); }
 

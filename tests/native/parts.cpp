@@ -94,11 +94,11 @@ bool change(Transaction& transaction, Address range, const std::vector<Handle>& 
     constexpr Bytes kPage = 2 * kMiB;
     const std::size_t first = random() % handles.size();
     const std::size_t count = 1 + random() % (handles.size() - first);
-    const std::vector<Handle> some(handles.begin() + static_cast<std::ptrdiff_t>(first),
-                                   handles.begin() + static_cast<std::ptrdiff_t>(first + count));
-    if (transaction.unmap(range + first * kPage, kPage, some) != Status::ok) return false;
+    std::vector<Mapped> some;
+    for (std::size_t i = first; i < first + count; ++i) some.push_back({handles[i], kPage});
+    if (transaction.unmap(range + first * kPage, some) != Status::ok) return false;
     for (std::size_t i = 0; i < count; ++i) {
-        Handle handle = some[count - 1 - i];
+        Handle handle = some[count - 1 - i].handle;
         if (random() % 2 == 0) {
             const auto created = transaction.create(kPage);
             if (!created.ok()) return false;

@@ -12,7 +12,7 @@ PROMISES: dict[str, Demand] = {
     "native": empty_card,
     "expandable": empty_card_in_pages,
     "gmlake": empty_card,
-    "movie": whole_pages(2 * MIB),
+    "movie": whole_pages(32 * MIB),  # its largest page, as on a card with much room
     "movie-lean": whole_pages(2 * MIB),
 }
 # PyTorch's allocators lend any free block of a marked pool, though blocks of that pool live beside it in the same page:
@@ -23,11 +23,15 @@ VARIANTS: list[tuple[str, dict[str, str]]] = [
     ("native", {"tie": "segment", "max_split_size": str(32 * MIB)}),
     ("expandable", {"max_split_size": str(32 * MIB), "large_segment_size": str(10 * MIB), "rerun_search": "1"}),
     ("gmlake", {"frag": str(8 * MIB), "reuse": "2", "auto_gc": str(256 * MIB)}),
+    ("movie", {"page": str(2 * MIB)}),
+    ("movie-lean", {"largest_page": str(8 * MIB)}),
 ]
 
 
 def catalogue_subject(name: str, options: dict[str, str]) -> Subject:
     demand = PROMISES.get(name, lambda shadow, size, pool: None)
+    if name.startswith("movie") and options:
+        demand = whole_pages(max(int(size) for option, size in options.items() if option.endswith("page")))
     return Subject(name, lambda watch: watch.make(name, options), demand, lends_pages=name not in LEND_PIECES)
 
 

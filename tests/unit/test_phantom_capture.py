@@ -55,7 +55,8 @@ def test_what_a_capture_depends_on_can_be_asked_and_set() -> None:
         + """
 def info(on):
     status, number, graph, nodes, edges, count = c_int(), c_uint64(), c_uint64(), c_void_p(), c_void_p(), c_size_t()
-    ok("cudaStreamGetCaptureInfo", on, byref(status), byref(number), byref(graph), byref(nodes), byref(edges), byref(count))
+    outs = [byref(one) for one in (status, number, graph, nodes, edges, count)]
+    ok("cudaStreamGetCaptureInfo", on, *outs)
     found = ctypes.cast(nodes, ctypes.POINTER(c_uint64))
     return number.value, graph.value, [found[at] for at in range(count.value)]
 

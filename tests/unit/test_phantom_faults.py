@@ -85,5 +85,5 @@ def test_calls_that_concern_memory_are_logged(tmp_path: Path) -> None:
     assert first.startswith("cudaMalloc 5 -> 0x")
     assert second == "cudaFree " + first.split()[-1]
     path = tmp_path / "log"
-    output('create(2 * MIB)', MOVIE_PHANTOM_LOG=str(path))
+    output("create(2 * MIB)", MOVIE_PHANTOM_LOG=str(path))
     assert path.read_text() == "cuMemCreate 2097152 -> 1\n"

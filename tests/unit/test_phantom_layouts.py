@@ -63,13 +63,21 @@ def test_layouts_are_those_of_the_toolkit(tmp_path: Path) -> None:
         major = int(re.search(r"#define CUDART_VERSION\s+(\d+)", text)[1]) // 1000  # type: ignore[index]
         ours = f"Properties{major}"
         # The structs are private to their file: it is read as a whole.
-        source = f'#include <cstddef>\n#include <cuda.h>\n#include <cuda_runtime_api.h>\n#include "{NATIVE}/phantom/runtime/device_prop.cpp"\n'
-        source += '#include "phantom/runtime/abi.h"\nusing namespace movie::phantom::runtime;\n'
+        files = ("<cstddef>", "<cuda.h>", "<cuda_runtime_api.h>", f'"{NATIVE}/phantom/runtime/device_prop.cpp"')
+        source = "".join(f"#include {name}\n" for name in (*files, '"phantom/runtime/abi.h"'))
+        source += "using namespace movie::phantom::runtime;\n"
         source += f"static_assert(sizeof({ours}) == sizeof(cudaDeviceProp));\n"
         for mine, theirs in FIELDS.items():
-            source += f"static_assert(offsetof({ours}, {mine}) == offsetof(cudaDeviceProp, {theirs}), \"{theirs}\");\n"
+            source += f'static_assert(offsetof({ours}, {mine}) == offsetof(cudaDeviceProp, {theirs}), "{theirs}");\n'
         path = tmp_path / f"layouts{at}.cpp"
         path.write_text(source + OTHERS)
-        command = [os.environ.get("CXX", "c++"), "-std=c++20", "-fsyntax-only", f"-I{NATIVE}", f"-I{include}", str(path)]
+        command = [
+            os.environ.get("CXX", "c++"),
+            "-std=c++20",
+            "-fsyntax-only",
+            f"-I{NATIVE}",
+            f"-I{include}",
+            str(path),
+        ]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode == 0, f"{include}: {result.stderr[:3000]}"

@@ -18,8 +18,7 @@ AddressSpace::AddressSpace() {
     for (Bytes size = kSize; size >= Bytes{1} << 40; size /= 2) {
         void* got = mmap(reinterpret_cast<void*>(kBegin), size, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE, -1, 0);
-        if (got == MAP_FAILED)
-            got = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (got == MAP_FAILED) got = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (got == MAP_FAILED) continue;
         // A child after fork has no card: it need not inherit these.
         madvise(got, size, MADV_DONTFORK);

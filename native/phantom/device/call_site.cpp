@@ -1,8 +1,7 @@
 #include "phantom/device/call_site.h"
 
-#include <string_view>
-
 #include <mutex>
+#include <string_view>
 
 #include "phantom/device/codes.h"
 
@@ -22,7 +21,8 @@ Sites& sites() {
 
 // What the functions that obtain something answer when there is none left; the others fail for a reason of their own.
 int likely_code(std::string_view function) {
-    for (const char* obtains : {"Alloc", "Malloc", "MemCreate", "AddressReserve", "cudaHostRegister", "GraphInstantiate"})
+    for (const char* obtains :
+         {"Alloc", "Malloc", "MemCreate", "AddressReserve", "cudaHostRegister", "GraphInstantiate"})
         if (function.find(obtains) != std::string_view::npos) return kOutOfMemory;
     return kUnknown;
 }

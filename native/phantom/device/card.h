@@ -1,5 +1,6 @@
 // What a card is, as far as a program can see it: the properties that choose kernels, workspaces and room.
-// The cards are files of `key = value` lines in src/movie/phantom/cards, built into this library; Python reads the same.
+// The cards are files of `key = value` lines in src/movie/phantom/cards, built into this library; Python reads the
+// same.
 #pragma once
 
 #include <string>

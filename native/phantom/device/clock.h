@@ -22,8 +22,8 @@ struct Place {
 // One stream's line of work.
 struct Line {
     std::uint64_t last_due = 0;
-    std::uint64_t lag = 0;         // of this stretch
-    std::uint64_t stretch = 0;     // pieces of work that it still holds for
+    std::uint64_t lag = 0;      // of this stretch
+    std::uint64_t stretch = 0;  // pieces of work that it still holds for
 };
 
 class Clock {

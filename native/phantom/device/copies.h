@@ -21,8 +21,8 @@ struct Block {
 
 struct Side {
     Block block;
-    bool device = false;     // device memory, else the host's
-    int owner = -1;          // the device that must own it; -1: any that the stream's device reaches
+    bool device = false;  // device memory, else the host's
+    int owner = -1;       // the device that must own it; -1: any that the stream's device reaches
 };
 
 // Without bytes mode, copies to the host of up to this many bytes write zeros, larger ones nothing.

@@ -98,9 +98,9 @@ Machine::Machine(Settings asked, Card of)
         pools.push_back(std::make_unique<Pool>(memory, index));
     }
     if (settings.log.empty()) return;
-    log_descriptor_ = settings.log == "stderr"
-                          ? STDERR_FILENO
-                          : open(for_this_process(settings.log).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
+    log_descriptor_ = settings.log == "stderr" ? STDERR_FILENO
+                                               : open(for_this_process(settings.log).c_str(),
+                                                      O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     if (log_descriptor_ < 0) throw std::invalid_argument("cannot write the log to " + settings.log);
 }
 

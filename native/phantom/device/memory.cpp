@@ -109,10 +109,10 @@ Outcome<Handle> Memory::create(int device, Bytes size, bool shareable) {
 }
 
 std::optional<Handle> Memory::import_descriptor(int device, int descriptor) {
-    struct stat wanted {};
+    struct stat wanted{};
     if (fstat(descriptor, &wanted) != 0 || !S_ISREG(wanted.st_mode)) return std::nullopt;
     for (auto& [handle, physical] : handles_) {
-        struct stat own {};
+        struct stat own{};
         if (physical.owners == 0 || !shareable(handle) || fstat(backing_.descriptor(handle), &own) != 0) continue;
         if (own.st_dev != wanted.st_dev || own.st_ino != wanted.st_ino) continue;
         ++physical.owners;

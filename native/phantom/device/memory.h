@@ -92,7 +92,9 @@ class Memory {
     [[nodiscard]] std::size_t handles() const { return handles_.size(); }
 
     // Pairs of devices that reach each other's plain allocations: cudaDeviceEnablePeerAccess.
-    [[nodiscard]] bool peers(int device, int other) const { return device == other || peers_.contains({device, other}); }
+    [[nodiscard]] bool peers(int device, int other) const {
+        return device == other || peers_.contains({device, other});
+    }
     void set_peers(int device, int other, bool on);
 
   private:

@@ -1,7 +1,7 @@
 #include "phantom/device/settings.h"
 
-#include <cstdlib>
 #include <algorithm>
+#include <cstdlib>
 #include <stdexcept>
 
 namespace movie::phantom {
@@ -77,7 +77,8 @@ Settings Settings::from_environment() {
     settings.delays = flag("MOVIE_PHANTOM_DELAYS");
     settings.bytes = flag("MOVIE_PHANTOM_BYTES");
     const std::string strict = text("MOVIE_PHANTOM_STRICT");
-    settings.strict = strict != "0";
+    if (!strict.empty() && strict != "report" && strict != "abort")
+        throw std::invalid_argument("MOVIE_PHANTOM_STRICT='" + strict + "': report or abort is meant");
     settings.abort_on_violation = strict == "abort";
     settings.quiet = flag("MOVIE_PHANTOM_QUIET");
     settings.log = text("MOVIE_PHANTOM_LOG");

@@ -27,8 +27,7 @@ struct Settings {
     std::string costs = "per-call";
     bool delays = false;  // calls take the time that the cost table says
     bool bytes = false;
-    bool strict = true;
-    bool abort_on_violation = false;
+    bool abort_on_violation = false;  // else a broken rule is said and counted
     bool quiet = false;
     std::string log;       // path, or "stderr": a line for each call that concerns memory
     std::string counters;  // path: JSON at exit

@@ -33,7 +33,7 @@ struct Stream {
     bool legacy = false;
     Line line;
     std::shared_ptr<Capture> capture;
-    std::vector<Node*> tail;  // in a capture: what the next node depends on
+    std::vector<Node*> tail;                 // in a capture: what the next node depends on
     std::uint64_t polls = 0, polled_at = 0;  // questions without an answer since work was last handed over
 
     [[nodiscard]] bool blocking() const { return (flags & 1) == 0; }

@@ -110,7 +110,8 @@ int Machine::work(Stream& stream, const char* what, std::vector<Touch> touches, 
 
 int Machine::host_function(Stream& stream, std::function<void()> function) {
     if (const int code = check_enqueue(stream); code != kSuccess) return code;
-    Late late{.what = "host function", .device = 0, .touches = {}, .effect = std::move(function), .host_function = true};
+    Late late{
+        .what = "host function", .device = 0, .touches = {}, .effect = std::move(function), .host_function = true};
     if (stream.capture)
         add_node(stream, NodeKind::host)->run = [this, late](Stream& later) { submit(later, late); };
     else

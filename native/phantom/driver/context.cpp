@@ -231,7 +231,8 @@ PHANTOM_API int cuGetErrorName(int code, const char** out) {
     return text == nullptr ? kInvalidValue : kSuccess;
 }
 
-// --- log of the driver's errors: ours are said on standard error, where people see them -------------------------------
+// --- log of the driver's errors: ours are said on standard error, where people see them
+// -------------------------------
 
 PHANTOM_API int cuLogsRegisterCallback(void* function, void*, void** out) {
     if (function == nullptr || out == nullptr) return kInvalidValue;

@@ -168,9 +168,25 @@ PHANTOM_API int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* cou
     return nvmlDeviceGetComputeRunningProcesses_v3(device, count, out);
 }
 
+namespace {
+struct FabricInfo {
+    unsigned version;
+    unsigned char cluster[16];
+    int status;
+    unsigned clique;
+    unsigned char state;  // 0: the card has no fabric
+    unsigned health;
+};
+}  // namespace
+
+PHANTOM_API int nvmlDeviceGetGpuFabricInfoV(void* device, FabricInfo* out) {
+    if (index_of(device) < 0) return kInvalidArgument;
+    if (machine()->card.major < 9) return kUnsupported;
+    *out = {.version = out->version, .cluster = {}, .status = kOk, .clique = 0, .state = 0, .health = 0};
+    return kOk;
+}
+
 // What is not there, or has no value on a card that does nothing.
-PHANTOM_API int nvmlDeviceGetGpuFabricInfoV(void*, void*) { return kUnsupported; }
-PHANTOM_API int nvmlDeviceGetGpuFabricInfo(void*, void*) { return kUnsupported; }
 PHANTOM_API int nvmlDeviceGetNvLinkRemoteDeviceType(void*, unsigned, int*) { return kUnsupported; }
 PHANTOM_API int nvmlDeviceGetNvLinkRemotePciInfo_v2(void*, unsigned, void*) { return kUnsupported; }
 PHANTOM_API int nvmlDeviceGetNvLinkState(void*, unsigned, int*) { return kUnsupported; }

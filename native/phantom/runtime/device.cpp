@@ -107,9 +107,7 @@ PHANTOM_API int cudaDeviceSynchronize() {
     });
 }
 
-PHANTOM_API int cudaDeviceReset() {
-    stop("cudaDeviceReset", "another process starts with a fresh card");
-}
+PHANTOM_API int cudaDeviceReset() { stop("cudaDeviceReset", "another process starts with a fresh card"); }
 
 PHANTOM_API int cudaDeviceGetLimit(std::size_t* value, int) {
     return runtime_call("cudaDeviceGetLimit", Needs::context, [&](Machine&, Lock&) {

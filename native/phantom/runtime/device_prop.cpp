@@ -145,8 +145,7 @@ void fill_common(Properties& out, const Card& card, int device, Bytes memory) {
     out.shared_mem_per_block_optin = static_cast<std::size_t>(card.shared_per_block_optin);
     out.max_blocks_per_multiprocessor = card.blocks_per_multiprocessor;
     out.access_policy_max_window_size = card.major >= 8 ? 128 * 1024 * 1024 : 0;
-    out.reserved_shared_mem_per_block =
-        card.major >= 8 ? static_cast<std::size_t>(card.shared_reserved_per_block) : 0;
+    out.reserved_shared_mem_per_block = card.major >= 8 ? static_cast<std::size_t>(card.shared_reserved_per_block) : 0;
     out.host_register_supported = 1;
     out.timeline_semaphore_interop_supported = 1;
     out.memory_pools_supported = 1;

@@ -67,7 +67,8 @@ PHANTOM_API int __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t*
     return kSuccess;
 }
 
-// --- registration: programs do this while they are loaded, hundred thousand times: nothing is kept --------------------
+// --- registration: programs do this while they are loaded, hundred thousand times: nothing is kept
+// --------------------
 
 PHANTOM_API void** __cudaRegisterFatBinary(void* image) {
     static void* handle = nullptr;

@@ -155,12 +155,10 @@ PHANTOM_API int cudaDeviceGetGraphMemAttribute(int device, int, void* out) {
     });
 }
 PHANTOM_API int cudaDeviceSetGraphMemAttribute(int device, int, void*) {
-    return runtime_call("cudaDeviceSetGraphMemAttribute", Needs::context, [&](Machine& machine, Lock&) {
-        return machine.has(device) ? kSuccess : kInvalidDevice;
-    });
+    return runtime_call("cudaDeviceSetGraphMemAttribute", Needs::context,
+                        [&](Machine& machine, Lock&) { return machine.has(device) ? kSuccess : kInvalidDevice; });
 }
 PHANTOM_API int cudaDeviceGraphMemTrim(int device) {
-    return runtime_call("cudaDeviceGraphMemTrim", Needs::context, [&](Machine& machine, Lock&) {
-        return machine.has(device) ? kSuccess : kInvalidDevice;
-    });
+    return runtime_call("cudaDeviceGraphMemTrim", Needs::context,
+                        [&](Machine& machine, Lock&) { return machine.has(device) ? kSuccess : kInvalidDevice; });
 }

@@ -39,6 +39,7 @@ class _Recording:
         self._peaks: dict[int, int] = {}
         self._counts: dict[tuple[int, str], int] = {}
         self._check()
+        self._begin_history = self._watch_history() if self._history else None
         torch.cuda._lazy_call(self._begin)
 
     def _check(self) -> None:
@@ -57,16 +58,16 @@ class _Recording:
         if self._begun or os.getpid() != self._process:
             return
         self._begun = True
-        if self._history:
-            self._keep_recording()
+        if self._begin_history is not None:
+            self._begin_history()
             steps = int(os.environ.get("MOVIE_CAPTURE_STEPS", "0"))
             marks.arrange(self._torch, steps, self._end_after_steps)
         self._keep_peaks()
         atexit.register(self._finish)
         self._finish_before_hard_exit()
 
-    def _keep_recording(self) -> None:
-        """The history is recorded in full, also if the program starts and stops a recording of its own."""
+    def _watch_history(self) -> Callable[[], None]:
+        """A function that begins to record, in full, also if the program starts and stops a recording of its own."""
         memory = self._torch.cuda.memory
         record = memory._record_memory_history
         try:
@@ -82,22 +83,25 @@ class _Recording:
             "record_cuda": True,
         }
         ours = {name: value for name, value in ours.items() if name in signature.parameters}
-
-        def begin(**chosen: Any) -> None:
-            record(**{**chosen, **ours})
+        nothing_else = {"context": None, "stacks": "python"}
+        chosen: dict[str, Any] = dict(nothing_else)  # by the program: which stacks it wants
 
         @functools.wraps(record)
         def instead(*args: Any, **kwargs: Any) -> None:
+            nonlocal chosen
             try:
                 chosen = dict(signature.bind(*args, **kwargs).arguments)
             except TypeError:  # the interface of before torch 2.1, which older scripts may still use
                 chosen = {}
             if chosen.get("enabled", "all") in (None, False):
-                chosen = {"context": None}
-            begin(**chosen)
+                chosen = dict(nothing_else)
+            begin()
 
-        begin(context=None, stacks="python")
+        def begin() -> None:
+            record(**{**chosen, **ours})
+
         memory._record_memory_history = instead
+        return begin
 
     def _keep_peaks(self) -> None:
         """Peaks and counts are kept, also if the program resets them."""
