@@ -10,6 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import assert_one_line_error, movie
+from torch_build import require_cuda_torch
 
 from movie.capture.assemble import traces_of
 from movie.capture.program import Watching, watched
@@ -19,8 +21,6 @@ from movie.phantom.environment import phantom_environment
 from movie.phantom.process import Output
 from movie.phantom.settings import PhantomSettings
 from movie.trace import Action, Trace, read_trace
-from tests.integration.command_line import assert_one_line_error, movie
-from tests.torch_build import require_cuda_torch
 
 pytestmark = pytest.mark.slow  # each test starts PyTorch at least once
 

@@ -1,10 +1,10 @@
 """The workloads, captured under both kinds of segments: they run, and their traces hold (movie.capture.acceptance)."""
 
 import pytest
+from torch_build import require_cuda_torch
 
 from movie.capture.acceptance import POINTS, REPLAY, WORKLOADS, check
 from movie.capture.program import ALLOCATORS
-from tests.torch_build import require_cuda_torch
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200)]
 

@@ -5,9 +5,8 @@ import sys
 import textwrap
 
 import pytest
-
-from tests.integration.command_line import assert_one_line_error, movie
-from tests.torch_build import require_cuda_torch
+from command_line import assert_one_line_error, movie
+from torch_build import require_cuda_torch
 
 pytestmark = pytest.mark.slow
 
