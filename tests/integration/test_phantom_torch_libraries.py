@@ -121,6 +121,26 @@ torch.cuda.synchronize()
     assert _run(code).split("\n")[:5] == ["True", "(20, 8, 64) True", "32", "32", "32"]
 
 
+def test_the_rest_of_cudnn_that_torch_calls() -> None:
+    """The CTC loss and spatial transformers, through cuDNN by the names of the operators that ran."""
+    require_cuda_torch()
+    code = """
+import torch, torch.nn.functional as F
+from torch.profiler import ProfilerActivity, profile
+scores = torch.randn(50, 4, 20, device="cuda", requires_grad=True)
+labels = torch.ones(40, dtype=torch.int32, device="cuda")
+lengths = [torch.full((4,), length, dtype=torch.int32, device="cuda") for length in (50, 10)]
+theta, images = torch.randn(2, 2, 3, device="cuda", requires_grad=True), torch.randn(2, 3, 8, 8, device="cuda")
+with profile(activities=[ProfilerActivity.CPU]) as seen:
+    F.ctc_loss(scores.log_softmax(2), labels, *lengths).backward()
+    F.grid_sample(images, F.affine_grid(theta, (2, 3, 8, 8), align_corners=True), align_corners=True).sum().backward()
+torch.cuda.synchronize()
+print(*sorted({event.name for event in seen.events() if "cudnn_" in event.name}))
+"""
+    ran = _run(code).split()
+    assert {"aten::_cudnn_ctc_loss", "aten::cudnn_grid_sampler", "aten::cudnn_grid_sampler_backward"} <= set(ran)
+
+
 def test_attention_takes_the_backend_that_the_card_would_take() -> None:
     """cuDNN's attention where it is asked for, with a backward pass; which one is chosen freely depends on the card."""
     require_cuda_torch()
