@@ -42,7 +42,7 @@ check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, 
 
 # The native code without Python, under the sanitizers of GCC or Clang. Nothing is suppressed. Threads meet in the soaks.
 sanitize: $(VENV)/.tools ## run the native tests under the address, undefined-behaviour and thread sanitizers
-	@set -e; for run in 'address parts replays soaks faults' 'thread soaks'; do \
+	@set -e; for run in 'address parts replays soaks faults phantom' 'thread soaks phantom'; do \
 	  set -- $$run; sanitizer=$$1; shift; build=$(VENV)/sanitize-$$sanitizer; \
 	  $(BIN)/cmake -S . -B $$build -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=None \
 	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer > $$build.log; \
