@@ -14,7 +14,7 @@ BUILD_TOOLS := 'scikit-build-core>=0.11' nanobind==3.1.0 'cmake>=3.20' ninja
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 # Without isolation, and with a build folder that belongs to the environment, a build does only what has changed.
 INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=$(VENV)/build
-SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py -type f)
+SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py tools/phantom_stops.py -type f)
 CPP := $(filter %.h %.cpp,$(SOURCES) $(wildcard tests/native/*))
 
 .DEFAULT_GOAL := help
