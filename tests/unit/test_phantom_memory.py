@@ -171,30 +171,27 @@ def test_handles_go_to_other_processes_as_files() -> None:
 
 
 def test_plain_allocations_go_to_other_processes_by_name() -> None:
-    lines = output(
-        """
-        import subprocess, sys
-
-        class Token(ctypes.Structure):
-            _fields_ = [("bytes", c_uint8 * 64)]
-
-        place = get("cudaMalloc", 6 * MIB)
-        memory, event_token = Token(), Token()
-        ok("cudaIpcGetMemHandle", byref(memory), place + 4096)
-        ok("cudaIpcGetEventHandle", byref(event_token), event(6))
-        silent = event(2)
-        print(do("cudaIpcOpenMemHandle", byref(c_uint64()), memory, 1), do("cudaIpcGetEventHandle", byref(Token()), silent))
-        code = PROGRAM_SO_FAR + f'''
+    token = """
 class Token(ctypes.Structure):
     _fields_ = [("bytes", c_uint8 * 64)]
-
+"""
+    lines = output(
+        token
+        + """
+import subprocess, sys
+place, silent = get("cudaMalloc", 6 * MIB), event(2)
+memory, passed = Token(), Token()
+ok("cudaIpcGetMemHandle", byref(memory), place + 4096)
+ok("cudaIpcGetEventHandle", byref(passed), event(6))
+print(do("cudaIpcOpenMemHandle", byref(c_uint64()), memory, 1), do("cudaIpcGetEventHandle", byref(Token()), silent))
+code = PROGRAM_SO_FAR + f'''
 place = get("cudaIpcOpenMemHandle", Token.from_buffer_copy({bytes(memory)!r}), 1)
-passed = get("cudaIpcOpenEventHandle", Token.from_buffer_copy({bytes(event_token)!r}))
+passed = get("cudaIpcOpenEventHandle", Token.from_buffer_copy({bytes(passed)!r}))
 print(cuda.movie_phantom_used(0), do("cudaMemset", place, 0, 6 * MIB), do("cudaEventQuery", passed))
 print(do("cudaFree", place), do("cudaIpcCloseMemHandle", place), do("cudaMemset", place, 0, 1))
 '''
-        print(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout, end="")
-        """.replace("PROGRAM_SO_FAR", repr(CALLS))
+print(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout, end="")
+""".replace("PROGRAM_SO_FAR", repr(CALLS + token))
     )
     assert lines == ["201 400", "0 0 0", "1 0 1"]
 
