@@ -5,10 +5,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from command_line import movie
+from torch_build import require_cuda_torch
 
 from movie.trace import read_trace
-from tests.integration.command_line import movie
-from tests.torch_build import require_cuda_torch
 
 pytestmark = pytest.mark.slow  # each test starts PyTorch at least once
 

@@ -247,7 +247,7 @@ def pick(things):
 
 refused = 0
 for step in range(1500):
-    kind = draw.choice(["reserve", "create", "create", "map", "map", "map", "map", "access", "unmap", "release", "free"])
+    kind = draw.choice("reserve create create map map map map access unmap release free".split())
     at = pick(reserved)
     begin, pages = at + draw.randrange(5) * PAGE, draw.randint(1, 3)
     if kind == "reserve":

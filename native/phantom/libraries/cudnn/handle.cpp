@@ -4,7 +4,7 @@
 #include <new>
 
 #include "phantom/libraries/export.h"
-#include "phantom/libraries/wheel.h"
+#include "phantom/device/wheel.h"
 
 namespace movie::phantom::cudnn {
 
