@@ -14,7 +14,7 @@ BUILD_TOOLS := 'scikit-build-core>=0.11' nanobind==3.1.0 'cmake>=3.20' ninja
 PIP := $(BIN)/python -m pip install -q --disable-pip-version-check
 # Without isolation, and with a build folder that belongs to the environment, a build does only what has changed.
 INSTALL := $(PIP) --no-build-isolation -Cbuild-dir=$(VENV)/build
-SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py -type f)
+SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.py tools/phantom_stops.py -type f)
 CPP := $(filter %.h %.cpp,$(SOURCES) $(wildcard tests/native/*))
 
 .DEFAULT_GOAL := help
@@ -42,7 +42,7 @@ check: $(VENV)/.built $(VENV)/.extra-test $(VENV)/.extra-check ## style, types, 
 
 # The native code without Python, under the sanitizers of GCC or Clang. Nothing is suppressed. Threads meet in the soaks.
 sanitize: $(VENV)/.tools ## run the native tests under the address, undefined-behaviour and thread sanitizers
-	@set -e; for run in 'address parts replays soaks faults' 'thread soaks'; do \
+	@set -e; for run in 'address parts replays soaks faults phantom' 'thread soaks phantom'; do \
 	  set -- $$run; sanitizer=$$1; shift; build=$(VENV)/sanitize-$$sanitizer; \
 	  $(BIN)/cmake -S . -B $$build -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=None \
 	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer > $$build.log; \

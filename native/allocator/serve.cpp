@@ -31,8 +31,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::from_free_memory(const 
     if (auto placement = ready_view(site, {})) return placement;
     if (reach.wait)
         if (auto placement = contiguous_anywhere(site, reach)) return placement;
-    if (auto placement = stitch(site, {.lend = reach.lend})) return placement;
-    return reach.wait ? stitch(site, reach) : std::nullopt;
+    // Once driver work cannot be avoided, waits that save some of it are the cheaper way.
+    return stitch(site, reach);
 }
 
 bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end, Pool& from) {

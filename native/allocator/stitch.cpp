@@ -261,13 +261,12 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
     const bool crowded = static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / grain_);
     std::optional<Edit> best;
     Edit edit;
-    Bytes limit = kReserveCost + round_up(site.bytes, grain_) / grain_ * kMapCost;
-    if (crowded) limit *= 4;
+    // Half the price of a new view: what an edit takes out of a view will be missed there, and cost another edit.
+    Bytes limit = (kReserveCost + round_up(site.bytes, grain_) / grain_ * kMapCost) / 2;
+    if (crowded) limit *= 8;
     for (auto view = site.pool.views.begin(); view != site.pool.views.end() && limit > 0; ++view) {
         if (view->live_bytes != 0 || view->fixed()) continue;
-        const std::size_t slots = view->slots_for(site.bytes, grain_);
-        if (slots > view->reserved / grain_) continue;
-        if (view->slots.size() > 2 * slots) continue;  // it would be lost to the requests that it was made for
+        if (view->slots_for(site.bytes, grain_) > view->reserved / grain_) continue;
         edit.view = view;
         if (!plan_edit(site, reach, limit, edit)) continue;
         if (edit.cost > 0 && !timelines_.passed(view->used)) {

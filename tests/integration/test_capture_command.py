@@ -10,11 +10,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from command_line import assert_one_line_error, movie
+from torch_build import require_cuda_torch
 
+from movie.capture.assemble import traces_of
+from movie.capture.program import Watching, watched
 from movie.evaluate.fidelity import check_native
+from movie.phantom.cards import find_card
+from movie.phantom.environment import phantom_environment
+from movie.phantom.process import Output
+from movie.phantom.settings import PhantomSettings
 from movie.trace import Action, Trace, read_trace
-from tests.integration.command_line import assert_one_line_error, movie
-from tests.torch_build import require_cuda_torch
 
 pytestmark = pytest.mark.slow  # each test starts PyTorch at least once
 
@@ -344,6 +350,36 @@ def test_torch_that_is_too_old(tmp_path):
     (package / "__init__.py").write_text("from . import version\n__version__ = '2.5.1+cu124'\n")
     (package / "version.py").write_text("cuda = '12.4'\n")
     assert_one_line_error(capture(tmp_path, "import torch"), "2.5.1", "too old")
+
+
+def test_two_cards(tmp_path):
+    program = """
+        import torch
+        for device in range(torch.cuda.device_count()):
+            block = torch.zeros(2**20, dtype=torch.uint8, device=device)
+            torch.cuda.empty_cache()
+    """
+    result = capture(tmp_path, program, "--count", "3")
+    assert result.returncode == 0, result.stderr
+    for device in range(3):
+        (trace,) = read_trace(tmp_path / f"trace.{device}.parquet")
+        assert trace.device == device
+        assert trace.allocations == 1
+        assert np.count_nonzero(trace.action == Action.EMPTY_CACHE) == 3, "it concerns all cards"
+
+
+def test_the_machines_own_card(tmp_path, monkeypatch):
+    """No phantom is asked for. Here it is a phantom that plays the machine's own card."""
+    script = write_program(tmp_path, TRAINING)
+    with phantom_environment(PhantomSettings(find_card("rtx3060"), quiet=True)) as environment:
+        for name, value in environment.items():
+            monkeypatch.setenv(name, value)
+        watching = Watching(None, output=Output.NOWHERE)
+        with watched([sys.executable, str(script)], watching) as ended:
+            (trace,) = traces_of(ended.recorded[0], ended, watching)
+    assert trace.complete
+    assert trace.header["phantom"] == "no"
+    assert trace.header["card"] == "NVIDIA GeForce RTX 3060"
 
 
 def test_environment_of_the_child_is_gone_afterwards(tmp_path):

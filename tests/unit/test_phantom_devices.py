@@ -1,5 +1,8 @@
 """Which cards the phantom has, and what a program learns of them."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 from phantom_calls import outcome, output
 
@@ -58,13 +61,13 @@ def test_several_cards_have_memory_streams_and_a_current_one_each() -> None:
         thread.join()
         print(device.value, there, do("cudaSetDevice", 3), do("cudaSetDevice", -1))
         ok("cudaSetDevice", 0)
-        print(do("cudaEventRecord", event(), mine), memory_info()[1] - memory_info()[0] < 1 << 30)
+        print(do("cudaEventRecord", event(), mine), launch(mine), memory_info()[1] - memory_info()[0] < 1 << 30)
         ok("cudaFree", place)
         print(cuda.movie_phantom_used(1))
         """,
         count=3,
     )
-    assert lines == ["3 [0, 4, 0]", "1 [0] 101 101", "400 True", "0"]
+    assert lines == ["3 [0, 4, 0]", "1 [0] 101 101", "400 400 True", "0"]
 
 
 def test_a_context_comes_with_the_first_call_that_needs_it() -> None:
@@ -171,10 +174,8 @@ def test_settings_that_cannot_be_end_the_run(variable: str, value: str, line: st
     assert errors.count("\n") == 1
 
 
-def test_a_card_of_ones_own(tmp_path: object) -> None:
-    from pathlib import Path  # noqa: PLC0415
-
-    path = Path(str(tmp_path)) / "mine.card"
+def test_a_card_of_ones_own(tmp_path: Path) -> None:
+    path = tmp_path / "mine.card"
     path.write_text(
         "name = Mine  # a comment\nmajor = 9\nminor = 1\nmultiprocessors = 3\nmemory = 1073741824\ncontext = 1048576\n"
         "shared_per_block_optin = 99000\nshared_per_multiprocessor = 100000\nl2_cache = 1\nbus_width = 64\nclock = 1\n"
@@ -219,5 +220,30 @@ def test_the_driver_is_found_under_its_own_names() -> None:
         print(status.value, entry.value == ctypes.cast(driver.cuMemGetInfo_v2, c_void_p).value)
         ok("cudaGetDriverEntryPointByVersion", b"cuNoSuchThing", byref(entry), 12000, 0, byref(status))
         print(status.value, entry.value)
+        import os
+        count, processes = c_int(), (c_uint64 * 6)()
+        print(management.nvmlDeviceGetComputeRunningProcesses(handle, byref(count), processes), count.value)
+        print(management.nvmlDeviceGetComputeRunningProcesses(handle, byref(count), processes), count.value)
+        print(processes[0] == os.getpid(), processes[1] == total.value - free.value)
     """)
-    assert lines == ["0 True", "0 0", "0 True", "0 True", "1 None"]
+    assert lines == ["0 True", "0 0", "0 True", "0 True", "1 None", "7 1", "0 1", "True True"]
+
+
+@pytest.mark.parametrize(("version", "answers"), [(12040, "12040 1 0"), (13000, "13000 7 1")])
+def test_functions_of_one_name_are_those_of_the_loaded_runtime(version: int, answers: str, tmp_path: Path) -> None:
+    """CUDA 12 has one argument fewer. The runtime of a wheel says which it is, also when it is loaded for one module."""
+    source, library = tmp_path / "cudart.c", tmp_path / f"libcudart.so.{version // 1000}"
+    source.write_text(f"int cudaRuntimeGetVersion(int* out) {{ *out = {version}; return 0; }}")
+    subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    lines = output(f"""
+        ctypes.CDLL("{library}", mode=ctypes.RTLD_LOCAL)
+        version = c_int()
+        ok("cudaRuntimeGetVersion", byref(version))
+        graph = get("cudaGraphCreate", 0)
+        node = get("cudaGraphAddEmptyNode", graph, None, 0)
+        second = get("cudaGraphAddEmptyNode", graph, byref(c_uint64(node)), 1)
+        third, fourth = c_size_t(7), c_size_t(0)
+        ok("cudaGraphNodeGetDependencies", second, None, byref(third), byref(fourth))
+        print(version.value, third.value, fourth.value)
+    """)
+    assert lines == [answers]

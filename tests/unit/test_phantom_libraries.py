@@ -1,7 +1,11 @@
 """cuBLAS, NCCL and cuDNN of the phantom, called as a library's user calls them; no torch is needed."""
 
+import shutil
+import subprocess
+from pathlib import Path
+
 import pytest
-from phantom_child import calls_on_phantom
+from phantom_child import calls_on_phantom, run_on_phantom
 
 # Two streams on a card that never gets anything done by itself: a stream with work is busy, and stays so.
 STREAMS = """
@@ -351,3 +355,25 @@ run = lambda algorithm, room: cuda.cudnnConvolutionForward(
 print(count.value, memory, run(fast, memory), run(fast, memory - 1), run(0, 0))
 """
         assert calls_on_phantom(self.SETUP + code).split() == ["2", str((2 * 2 * 648 + 576) * 4), "0", "2006", "0"]
+
+
+def test_a_runtime_linked_into_an_extension_is_told_why_it_cannot_start(tmp_path: Path) -> None:
+    """Such a runtime asks the driver for private functions; here a library stands for it that asks as it does."""
+    source, library = tmp_path / "extension.cpp", tmp_path / "libextension.so"
+    source.write_text(
+        "#include <dlfcn.h>\n"
+        'extern "C" int start() {\n'
+        '    void* driver = dlopen("libcuda.so.1", RTLD_NOW);\n'
+        "    using Get = int (*)(const void**, const void*);\n"
+        "    const void* table = &driver;\n"
+        '    const int code = reinterpret_cast<Get>(dlsym(driver, "cuGetExportTable"))(&table, "an identifier");\n'
+        "    return table ? -1 : code;\n"
+        "}\n"
+    )
+    compiler = shutil.which("c++")
+    assert compiler, "the tests need the compiler that built the project"
+    subprocess.run([compiler, "-shared", "-fPIC", str(source), "-o", str(library)], check=True)
+    code = "import ctypes, sys; start = ctypes.CDLL(sys.argv[1]).start; print(start(), start())"
+    result = run_on_phantom(code, arguments=(str(library),))
+    assert result.stdout.split() == ["500", "500"]
+    assert result.stderr.count("libextension.so asks for private functions of the driver") == 1

@@ -209,3 +209,98 @@ def test_pools_give_memory_back_in_the_order_of_streams() -> None:
         lag=-1,
     )
     assert lines == ["32 20", "False True", "64 40 1", "32 64 40"]
+
+
+# Calls drawn from a seed, about half of them against the rules. A model of few lines says what each must answer; the
+# card's memory must follow it, and a call that is refused must change nothing.
+DRAWN = """
+import random
+
+draw = random.Random(SEED)
+PAGE = 2 * MIB
+reserved, handles, mapped = {}, {}, {}  # begin -> pages; handle -> [pages, owned, mappings]; begin -> (handle, access)
+
+
+def used():
+    return sum(pages for pages, owned, times in handles.values() if owned or times)
+
+
+def whole(begin, pages):
+    \"\"\"The mappings that make up the range, None if they are not complete.\"\"\"
+    found, at = [], begin
+    while at < begin + pages * PAGE:
+        if at not in mapped:
+            return None
+        found.append(at)
+        at += handles[mapped[at][0]][0] * PAGE
+    return found if at == begin + pages * PAGE else None
+
+
+def covered(begin, pages):
+    taken = [(at, at + handles[one][0] * PAGE) for at, (one, _) in mapped.items()]
+    return any(low < begin + pages * PAGE and begin < high for low, high in taken)
+
+
+def pick(things):
+    return draw.choice(list(things)) if things else 0
+
+
+refused = 0
+for step in range(1500):
+    kind = draw.choice("reserve create create map map map map access unmap release free".split())
+    at = pick(reserved)
+    begin, pages = at + draw.randrange(5) * PAGE, draw.randint(1, 3)
+    if kind == "reserve":
+        reserved[get("cuMemAddressReserve", 6 * PAGE, 0, 0, 0)] = 6
+        continue
+    if kind == "create":
+        handles[create(pages * PAGE)] = [pages, True, 0]
+        continue
+    if kind == "map":
+        one = pick(handles)
+        size = handles[one][0] if one and draw.random() < 0.8 else pages
+        good = (one and at and handles[one][1] and size == handles[one][0]
+                and begin + size * PAGE <= at + 6 * PAGE and not covered(begin, size))
+        code = do("cuMemMap", begin, size * PAGE, 0, one, 0)
+        if good:
+            mapped[begin] = [one, False]
+            handles[one][2] += 1
+    elif kind in ("access", "unmap"):
+        begin = pick(mapped) if draw.random() < 0.6 else begin
+        pages = handles[mapped[begin][0]][0] if begin in mapped and draw.random() < 0.6 else pages
+        parts = whole(begin, pages)
+        good = bool(parts)
+        code = may_touch(begin, pages * PAGE) if kind == "access" else do("cuMemUnmap", begin, pages * PAGE)
+        for part in parts or []:
+            if kind == "access":
+                mapped[part][1] = True
+            else:
+                handles[mapped.pop(part)[0]][2] -= 1
+    elif kind == "release":
+        one = pick(handles)
+        good = bool(one) and handles[one][1]
+        code = do("cuMemRelease", one)
+        if good:
+            handles[one][1] = False
+    else:
+        size = 6 if draw.random() < 0.7 else pages
+        good = bool(at) and size == 6 and not covered(at, 6)
+        code = do("cuMemAddressFree", at, size * PAGE)
+        if good:
+            del reserved[at]
+    handles = {one: state for one, state in handles.items() if state[1] or state[2]}
+    refused += not good
+    assert code == (0 if good else INVALID), (step, kind, code, good)
+    assert cuda.movie_phantom_used(0) == used() * PAGE, (step, kind)
+    if mapped:
+        place = pick(mapped)
+        assert do("cudaMemsetAsync", place + 512, 0, 1024, 0) == (0 if mapped[place][1] else INVALID), (step, kind)
+        refused += not mapped[place][1]
+assert counters()["violations"] == refused
+print(refused > 300, len(mapped) > 0)
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_drawn_calls_are_answered_as_a_model_of_the_rules_says(seed: int) -> None:
+    assert output(DRAWN.replace("SEED", str(seed)), memory=64 << 30) == ["True True"]

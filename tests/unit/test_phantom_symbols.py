@@ -1,6 +1,7 @@
 """The lists of NVIDIA's functions, and what becomes of those that nobody implements."""
 
 import json
+import mmap
 import re
 import shutil
 import subprocess
@@ -10,6 +11,8 @@ from pathlib import Path
 import pytest
 from phantom_child import calls_on_phantom, run_on_phantom
 from torch_build import require_cuda_torch
+
+from movie.phantom.library import library_path
 
 _ROOT = Path(__file__).parents[2]
 _LISTS = _ROOT / "native/phantom/symbols"
@@ -36,6 +39,15 @@ def test_every_listed_function_is_there_and_without_a_version() -> None:
     for start in range(0, len(names), 1000):
         missing += json.loads(calls_on_phantom(code, arguments=tuple(names[start : start + 1000])))
     assert missing == []
+
+
+def test_the_library_shows_nothing_but_functions_of_cuda_and_its_own() -> None:
+    """Anything else would come before what other libraries of the process define under the same name."""
+    with library_path().open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as elf:
+        shown = set(phantom_symbols.symbols(elf, defined=True))
+    assert len(shown) > 3000
+    strange = [name for name in shown if not phantom_symbols.FAMILY.match(name)]
+    assert [name for name in strange if not name.startswith("movie_phantom_")] == []
 
 
 @pytest.mark.parametrize("function", ["cufftCreate", "cusolverDnCreate", "cusparseCreate", "curandCreateGenerator"])

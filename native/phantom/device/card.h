@@ -30,9 +30,9 @@ struct Card {
     int memory_clock = 0;  // kHz
     int copy_engines = 3;
     bool ecc = true;
-    bool nvlink = false;          // peers reach each other
+    bool nvlink = false;         // peers reach each other
     bool virtual_memory = true;  // the driver maps memory; some virtual cards and slices of cards have no such driver
-    bool fabric = false;  // exports fabric handles
+    bool fabric = false;         // exports fabric handles
     Bytes granularity = 2 * kMiB;
 };
 

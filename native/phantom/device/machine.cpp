@@ -95,6 +95,7 @@ Machine::Machine(Settings asked, Card of)
         device(index).legacy = std::make_unique<Stream>();
         device(index).legacy->device = index;
         device(index).legacy->legacy = true;
+        device(index).legacy->id = next_stream_++;
         pools.push_back(std::make_unique<Pool>(memory, index));
     }
     if (settings.log.empty()) return;

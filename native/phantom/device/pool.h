@@ -19,7 +19,8 @@ class Pool {
     struct Block {
         Bytes size = 0;
         bool free = false;
-        const void* stream = nullptr;  // that freed it: it may have it again at once, others when `until` has passed
+        std::uint64_t stream =
+            0;  // its number, that freed it: it may have it again at once, others when `until` has passed
         Place until{};
     };
     struct Mark {
@@ -31,9 +32,9 @@ class Pool {
     [[nodiscard]] int device() const { return device_; }
     // For work of `stream`. `passed` says whether a place has been reached.
     template <class Passed>
-    Outcome<Address> allocate(Bytes size, const void* stream, Passed passed);
+    Outcome<Address> allocate(Bytes size, std::uint64_t stream, Passed passed);
     // From `until` on, and for work of `stream` from now on. False: no block of the pool begins there.
-    bool deallocate(Address address, const void* stream, Place until);
+    bool deallocate(Address address, std::uint64_t stream, Place until);
     // Steps that are free and passed go back, until no more than `keep` bytes are held.
     template <class Passed>
     void trim(Bytes keep, Passed passed);
@@ -49,7 +50,11 @@ class Pool {
         mark.now += by;
         mark.high = std::max(mark.high, mark.now);
     }
-    void join(std::map<Address, Block>::iterator block);
+    // Makes one of the block and the one behind it, if they are free, of one stream and of one step.
+    void join_next(std::map<Address, Block>::iterator block);
+    // What has passed is nobody's any more: blocks that different streams freed become one.
+    template <class Passed>
+    void forget_streams(Passed passed);
 
     Memory& memory_;
     int device_;
@@ -58,7 +63,7 @@ class Pool {
 };
 
 template <class Passed>
-Outcome<Address> Pool::allocate(Bytes size, const void* stream, Passed passed) {
+Outcome<Address> Pool::allocate(Bytes size, std::uint64_t stream, Passed passed) {
     size = round_up(std::max<Bytes>(size, 1), kUnit);
     auto best = blocks_.end();
     for (auto block = blocks_.begin(); block != blocks_.end(); ++block) {
@@ -90,7 +95,19 @@ Outcome<Address> Pool::allocate(Bytes size, const void* stream, Passed passed) {
 }
 
 template <class Passed>
+void Pool::forget_streams(Passed passed) {
+    for (auto& [address, block] : blocks_)
+        if (block.free && passed(block.until)) block.stream = 0;
+    // From the end, so that a block that goes has no part in what is still to be looked at.
+    for (auto block = blocks_.end(); block != blocks_.begin();) {
+        --block;
+        if (block->second.free) join_next(block);
+    }
+}
+
+template <class Passed>
 void Pool::trim(Bytes keep, Passed passed) {
+    forget_streams(passed);
     for (auto step = steps_.begin(); step != steps_.end() && reserved.now > keep;) {
         const auto block = blocks_.find(step->first);
         if (!block->second.free || block->second.size != step->second || !passed(block->second.until)) {

@@ -80,6 +80,7 @@ void Machine::order_behind(Stream& stream, Place place) {
 }
 
 int Machine::launch(Stream& stream, std::uint64_t pieces) {
+    if (stream.device != current()) return kInvalidHandle;
     if (const int code = check_enqueue(stream); code != kSuccess) return code;
     for (std::uint64_t piece = 0; piece < pieces; ++piece) {
         if (stream.capture) {

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "phantom/libraries/export.h"
-#include "phantom/libraries/wheel.h"
+#include "phantom/device/wheel.h"
 
 namespace {
 

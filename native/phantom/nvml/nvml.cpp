@@ -1,4 +1,6 @@
 // The part of NVML that PyTorch and its tools ask: which cards there are, and how they are connected.
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -135,7 +137,8 @@ struct MemoryV2 {
     unsigned long long total, reserved, free, used;
 };
 Room room_of(int index) {
-    const Lock lock(machine()->mutex);
+    // In a child of a process that used the card nobody changes the books, and the lock may have been held at the fork.
+    const Lock lock = Machine::forked() ? Lock() : Lock(machine()->mutex);
     return machine()->memory.room(index);
 }
 }  // namespace
@@ -156,16 +159,41 @@ PHANTOM_API int nvmlDeviceGetMemoryInfo_v2(void* device, MemoryV2* out) {
     return kOk;
 }
 
-PHANTOM_API int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, void*) {
-    if (index_of(device) < 0) return kInvalidArgument;
-    *count = 0;
+// The only process that a phantom card knows is this one.
+namespace {
+struct ProcessV1 {
+    unsigned process;
+    unsigned long long used;
+};
+struct ProcessV3 {
+    unsigned process;
+    unsigned long long used;
+    unsigned instance, compute_instance;
+};
+
+template <class Process>
+int processes(void* device, unsigned* count, Process* out) {
+    if (index_of(device) < 0 || count == nullptr) return kInvalidArgument;
+    const Room room = room_of(index_of(device));
+    const unsigned room_for = *count;
+    *count = room.context == 0 ? 0 : 1;
+    if (room_for < *count) return kInsufficientSize;
+    if (*count == 1) {
+        out->process = static_cast<unsigned>(getpid());
+        out->used = room.context + room.used;
+    }
     return kOk;
 }
-PHANTOM_API int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count, void* out) {
-    return nvmlDeviceGetComputeRunningProcesses_v3(device, count, out);
+}  // namespace
+
+PHANTOM_API int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, ProcessV1* out) {
+    return processes(device, count, out);
 }
-PHANTOM_API int nvmlDeviceGetComputeRunningProcesses(void* device, unsigned* count, void* out) {
-    return nvmlDeviceGetComputeRunningProcesses_v3(device, count, out);
+PHANTOM_API int nvmlDeviceGetComputeRunningProcesses_v2(void* device, unsigned* count, ProcessV3* out) {
+    return processes(device, count, out);
+}
+PHANTOM_API int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, ProcessV3* out) {
+    return processes(device, count, out);
 }
 
 namespace {

@@ -1,10 +1,9 @@
 // Errors and versions of the runtime.
-#include <dlfcn.h>
-
-#include <cstring>
+#include <atomic>
 
 #include "phantom/device/call.h"
 #include "phantom/device/version.h"
+#include "phantom/device/wheel.h"
 #include "phantom/runtime/abi.h"
 
 using namespace movie::phantom;
@@ -14,14 +13,13 @@ namespace {
 // The runtime that the program was built for stays loaded beside the phantom, unused but for what it is. Its version
 // is a constant: no driver is asked. Without one, the phantom is the newest that it knows.
 int runtime_version() {
-    static const int version = [] {
-        int found = 0;
-        using Function = int (*)(int*);
-        if (auto* real = reinterpret_cast<Function>(dlsym(RTLD_NEXT, "cudaRuntimeGetVersion")); real != nullptr)
-            (void)real(&found);
-        return found > 0 ? found : 13000;
-    }();
-    return version;
+    static std::atomic<int> known = 0;
+    int version = known;
+    if (version != 0) return version;
+    if (auto* real = of_wheel<int(int*)>("libcudart.so", "cudaRuntimeGetVersion");
+        real != nullptr && real(&version) == 0)
+        known = version;
+    return version != 0 ? version : 13000;
 }
 
 }  // namespace

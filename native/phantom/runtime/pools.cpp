@@ -34,7 +34,7 @@ int allocate(const char* name, void** out, std::size_t size, void* pool_handle, 
             if (one.get() == pool_handle) pool = one.get();
         if (pool == nullptr) return kInvalidValue;
         machine.charge(pool->device(), Call::malloc);
-        const auto got = pool->allocate(size, stream, [&](Place place) { return machine.reached(place); });
+        const auto got = pool->allocate(size, stream->id, [&](Place place) { return machine.reached(place); });
         if (!got.ok()) return kOutOfMemory;
         *out = reinterpret_cast<void*>(got.value);
         return kSuccess;
@@ -70,7 +70,7 @@ PHANTOM_API int cudaFreeAsync(void* pointer, void* stream_handle) {
             return kCaptureUnsupported;
         }
         for (const auto& pool : machine.pools)
-            if (pool->deallocate(reinterpret_cast<Address>(pointer), stream, machine.tail(*stream))) {
+            if (pool->deallocate(reinterpret_cast<Address>(pointer), stream->id, machine.tail(*stream))) {
                 machine.charge(pool->device(), Call::mfree);
                 return kSuccess;
             }

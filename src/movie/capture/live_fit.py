@@ -42,10 +42,14 @@ def live_fit(
     InputError for a program that does not complete on the ample card.
     """
     tell = progress or (lambda what, share: None)
-    tell("on an ample card", None)
-    ample = replace(phantom, memory=_AMPLE)
-    facts = _facts(command, Watching(ample, "native", output=Output.TO_STDERR))
-    found = [_Search(command, allocator, phantom, facts, tell).smallest_card(step) for allocator in allocators]
+    tell(f"{allocators[0]} on an ample card", None)
+    facts, first = _recorded(command, replace(phantom, memory=_AMPLE), allocators[0])
+    found = []
+    for allocator in allocators:
+        search = _Search(command, allocator, phantom, facts.peak_requested, tell)
+        if allocator == allocators[0]:
+            search.knows(_AMPLE, first)
+        found.append(search.smallest_card(step))
     return LiveFit(
         facts=facts,
         conditions=Conditions(lag=None if phantom.lag < 0 else phantom.lag, seed=phantom.seed, validate=False),
@@ -55,16 +59,32 @@ def live_fit(
     )
 
 
-def _facts(command: Sequence[str], watching: Watching) -> Facts:
-    """What the program asks for, from a run that is recorded."""
+@dataclass(frozen=True)
+class _Run:
+    completed: bool
+    peak_reserved: int
+    retries: int
+
+
+def _recorded(command: Sequence[str], ample: PhantomSettings, allocator: str) -> tuple[Facts, _Run]:
+    """What the program asks for, from a run that is recorded, and that run."""
+    watching = Watching(ample, allocator, output=Output.TO_STDERR)
     with watched(command, watching) as ended:
         _check(ended)
         traces = traces_of(ended.recorded[0], ended, watching)
+        run = _run_of(ended)
     if not traces:
         raise InputError("the program used a card, but none of its memory")
     if len(traces) > 1:
         raise InputError(f"the program used {len(traces)} cards: the search is over one card's size")
-    return replace(facts_of(traces[0], _core.floor_of(columns_of(traces[0]))), path=" ".join(command))
+    return replace(facts_of(traces[0], _core.floor_of(columns_of(traces[0]))), path=" ".join(command)), run
+
+
+def _run_of(ended: Ended) -> _Run:
+    if not ended.recorded:  # no room even for what a program loads before it allocates
+        return _Run(False, 0, 0)
+    card = ended.recorded[0].facts["devices"][0]
+    return _Run(not ended.failed and card["ooms"] == 0, card["peak_reserved"], card["retries"])
 
 
 def _check(ended: Ended) -> None:
@@ -74,25 +94,22 @@ def _check(ended: Ended) -> None:
         raise InputError(f"the program fails with exit code {ended.exit_code}, however large the card")
 
 
-@dataclass(frozen=True)
-class _Run:
-    completed: bool
-    peak_reserved: int
-    retries: int
-
-
 class _Search:
     """Runs of a program under one allocator."""
 
     def __init__(
-        self, command: Sequence[str], allocator: str, phantom: PhantomSettings, facts: Facts, tell: Progress
+        self, command: Sequence[str], allocator: str, phantom: PhantomSettings, peak_requested: int, tell: Progress
     ) -> None:
         self._command = command
         self._allocator = allocator
         self._phantom = phantom
-        self._facts = facts
+        self._peak_requested = peak_requested
         self._tell = tell
         self._runs: dict[int, _Run] = {}
+
+    def knows(self, size: int, run: _Run) -> None:
+        """A run that was made already."""
+        self._runs[size] = run
 
     def smallest_card(self, step: int) -> AllocatorFit:
         ample = self._run(_AMPLE)
@@ -101,7 +118,7 @@ class _Search:
         context = self._phantom.card.context
         found = smallest(
             self._completes,
-            low=self._facts.peak_requested + context,
+            low=self._peak_requested + context,
             high=ample.peak_reserved + context,
             step=step,
             probes=_CHECKS,
@@ -114,7 +131,7 @@ class _Search:
                 options={},
                 memory=found.size,
                 completed=True,
-                peak_requested=self._facts.peak_requested,
+                peak_requested=self._peak_requested,
                 peak_reserved=run.peak_reserved,
                 retries=run.retries,
             )
@@ -142,8 +159,4 @@ class _Search:
         phantom = replace(self._phantom, memory=size, quiet=True)
         watching = Watching(phantom, self._allocator, history=False, output=Output.NOWHERE)
         with watched(self._command, watching) as ended:
-            if not ended.recorded:  # no room even for what a program loads before it allocates
-                return _Run(False, 0, 0)
-            card = ended.recorded[0].facts["devices"][0]
-            completed = ended.exit_code == 0 and card["ooms"] == 0
-            return _Run(completed, card["peak_reserved"], card["retries"])
+            return _run_of(ended)

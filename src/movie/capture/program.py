@@ -86,11 +86,11 @@ def _environment(folder: Path, watching: Watching) -> dict[str, str]:
         environment["MOVIE_ALONE"] = "1"
         environment.pop("CUDA_VISIBLE_DEVICES", None)  # speaks of the machine's own cards
     if watching.allocator is not None:
-        _choose_allocator(environment, watching.allocator)
+        choose_allocator(environment, watching.allocator)
     return environment
 
 
-def _choose_allocator(environment: dict[str, str], allocator: str) -> None:
+def choose_allocator(environment: dict[str, str], allocator: str) -> None:
     """Segments as wanted, all other settings as they are."""
     name = next((name for name in _CONFIGURATION if name in environment), _CONFIGURATION[-1])
     kept = [item for item in environment.get(name, "").split(",") if item and "expandable_segments" not in item]

@@ -17,12 +17,11 @@ from .after_import import after_import
 
 
 def arrange() -> None:
-    """For process groups made from now on, if the environment says that this process is one rank of several."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        after_import("torch.distributed.distributed_c10d", _in_c10d)
-        after_import("torch.distributed.utils", _in_utils)
-        after_import("torch.nn.parallel.distributed", _in_data_parallel)
-        after_import("deepspeed.runtime.zero.utils", _in_deepspeed)
+    """For process groups made from now on."""
+    after_import("torch.distributed.distributed_c10d", _in_c10d)
+    after_import("torch.distributed.utils", _in_utils)
+    after_import("torch.nn.parallel.distributed", _in_data_parallel)
+    after_import("deepspeed.runtime.zero.utils", _in_deepspeed)
 
 
 def _in_c10d(c10d: Any) -> None:
@@ -34,13 +33,11 @@ def _in_c10d(c10d: Any) -> None:
 
         values = dict(zip(("init_method", "timeout", "world_size", "rank", "store", "group_name"), args))  # noqa: B905
         values.update(kwargs)
+        rank, world = (_given(values, "rank", "RANK", 0), _given(values, "world_size", "WORLD_SIZE", 1))
+        if rank != 0:
+            raise RuntimeError(f"on a phantom card rank 0 runs alone, and this is rank {rank} of {world}")
         # Also where the program gives a rendezvous of its own: nobody will come to it.
-        values.update(
-            init_method=None,
-            store=HashStore(),
-            rank=int(os.environ.get("RANK", "0")),
-            world_size=int(os.environ["WORLD_SIZE"]),
-        )
+        values.update(init_method=None, store=HashStore(), rank=rank, world_size=world)
         return start(_without_gloo(c10d, backend), **values)
 
     c10d.init_process_group = init_process_group
@@ -59,6 +56,12 @@ def _in_c10d(c10d: Any) -> None:
         _replace(c10d, name, instead)
     for name in ("_store_based_barrier", "monitored_barrier"):
         _replace(c10d, name, lambda *args, **kwargs: None)
+
+
+def _given(values: dict[str, Any], name: str, variable: str, otherwise: int) -> int:
+    """What the program says, else what the environment says."""
+    value = values.get(name, -1)
+    return int(os.environ.get(variable, otherwise)) if value is None or value < 0 else int(value)
 
 
 def _without_gloo(c10d: Any, backend: Any) -> str:

@@ -73,12 +73,14 @@ def fit(
     A recorded run is replayed. A program is run again and again, under PyTorch's own allocators on phantom cards of
     different sizes. Exits with 3 if an allocator completes on no card.
     """
-    if len(what) > 1 or "--" in sys.argv[1:]:
+    if "--" in sys.argv[1:]:
         if curve or factors or plot or page:
             raise InputError("--curve, --factors, --plot and --page are of a trace: record one with `movie capture`")
         return _fit_program(what, allocator, phantom, step, lag, seed, as_json)
     if phantom or step:
         raise InputError("--phantom and --step are of a program: give it after --, as in: movie fit -- python train.py")
+    if len(what) > 1:
+        raise InputError(f"one trace at a time, not also {what[1]!r}; a program is given after --")
     trace = Path(what[0])
     # Imported here, so that `movie --help` and errors in the options do not wait for numpy and pyarrow.
     from movie.allocators import all_allocators, parse_allocator, with_page_size  # noqa: PLC0415

@@ -87,11 +87,11 @@ def main(arguments: Sequence[str]) -> int:
         print(error, file=sys.stderr)
         return 2
     kept = True
-    for card in CARDS:
+    for card, memory in CARDS.items():
         for costs in COSTS:
             movie, expandable = sums(everything, card, costs)
             print(_line(card, costs, movie, expandable, "sum"))
-            if CARDS[card] is None:
+            if memory is None:
                 kept &= movie <= FACTOR * expandable
     print(f"on the ample card movie takes {'at most' if kept else 'MORE THAN'} {FACTOR} x as long as expandable")
     return 0 if kept else 1

@@ -42,7 +42,7 @@ def find_card(name: str) -> Card:
     for candidate in (wanted, wanted.removesuffix("b"), wanted.removesuffix("gb"), wanted.removesuffix("g")):
         if candidate in names:
             return _read(_FOLDER / f"{candidate}{_SUFFIX}", candidate)
-    close = get_close_matches(wanted, names, n=3, cutoff=0.5) or [known for known in names if known.startswith(wanted)]
+    close = get_close_matches(wanted, names, n=3, cutoff=0.5)
     hint = f"did you mean {' or '.join(close)}?" if close else f"known are {', '.join(names)}, or a file of properties"
     raise InputError(f"no card is called {name!r}: {hint}")
 

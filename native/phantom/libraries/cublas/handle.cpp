@@ -1,5 +1,6 @@
 #include "phantom/libraries/cublas/handle.h"
 
+#include <cstddef>
 #include <new>
 
 #include "phantom/libraries/export.h"
@@ -46,19 +47,13 @@ PHANTOM_EXPORT int cublasDestroy_v2(Handle* handle) {
     return kSuccess;
 }
 
-PHANTOM_EXPORT int cublasSetStream_v2(Handle* handle, void* stream) {
-    // As on the card: another stream takes the caller's workspace away.
-    if (good(handle)) handle->workspace = nullptr, handle->workspace_bytes = 0;
-    return set(handle, &Handle::stream, stream);
-}
+PHANTOM_EXPORT int cublasSetStream_v2(Handle* handle, void* stream) { return set(handle, &Handle::stream, stream); }
 PHANTOM_EXPORT int cublasGetStream_v2(Handle* handle, void** stream) { return get(handle, &Handle::stream, stream); }
 
-PHANTOM_EXPORT int cublasSetWorkspace_v2(Handle* handle, void* workspace, std::size_t bytes) {
+PHANTOM_EXPORT int cublasSetWorkspace_v2(Handle* handle, void* workspace, std::size_t) {
     if (!good(handle)) return kNotInitialized;
     if (reinterpret_cast<std::size_t>(workspace) % kWorkspaceAlignment) return kInvalidValue;
-    handle->workspace = workspace;
-    handle->workspace_bytes = bytes;
-    return kSuccess;
+    return kSuccess;  // no work needs it
 }
 
 PHANTOM_EXPORT int cublasSetPointerMode_v2(Handle* handle, int mode) {

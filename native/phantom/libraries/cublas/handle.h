@@ -1,8 +1,6 @@
 // A cuBLAS handle: which stream its work goes to, and the settings that callers read back.
 #pragma once
 
-#include <cstddef>
-
 #include "phantom/libraries/card.h"
 
 namespace movie::phantom::cublas {
@@ -28,13 +26,11 @@ struct Handle {
     int math = 0;
     int atomics = 0;
     int multiprocessors = 0;  // 0: all of them
-    void* workspace = nullptr;
-    std::size_t workspace_bytes = 0;
 
     [[nodiscard]] bool valid() const { return mark == kMark; }
 };
 
-// What `work` is for on a good handle; else the status that says what is wrong with it.
+// One launch on the stream of a good handle.
 inline Status enqueue(const Handle* handle) {
     if (!handle || !handle->valid()) return kNotInitialized;
     return launch(handle->stream) ? kSuccess : kExecutionFailed;

@@ -10,7 +10,7 @@
 
 #include "phantom/libraries/cublas/handle.h"
 #include "phantom/libraries/export.h"
-#include "phantom/libraries/wheel.h"
+#include "phantom/device/wheel.h"
 
 using namespace movie::phantom::cublas;
 

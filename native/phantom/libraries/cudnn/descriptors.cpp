@@ -75,9 +75,7 @@ PHANTOM_EXPORT int cudnnSetConvolutionNdDescriptor(ConvolutionDescriptor* convol
     return kSuccess;  // the shapes of the result come from its own descriptor
 }
 PHANTOM_EXPORT int cudnnSetConvolutionGroupCount(ConvolutionDescriptor* convolution, int groups) {
-    if (!good(convolution) || groups < 1) return kBadParameter;
-    convolution->groups = groups;
-    return kSuccess;
+    return good(convolution) && groups >= 1 ? kSuccess : kBadParameter;
 }
 PHANTOM_EXPORT int cudnnSetConvolutionMathType(ConvolutionDescriptor* convolution, int math) {
     if (!good(convolution)) return kBadParameter;

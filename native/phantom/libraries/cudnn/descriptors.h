@@ -46,14 +46,11 @@ struct FilterDescriptor : Marked<2> {
 
 struct ConvolutionDescriptor : Marked<3> {
     int math = 0;
-    int groups = 1;
 };
 
 struct ActivationDescriptor : Marked<4> {};
 struct PoolingDescriptor : Marked<5> {};
-struct DropoutDescriptor : Marked<6> {
-    float probability = 0;
-};
+struct DropoutDescriptor : Marked<6> {};
 struct SpatialTransformerDescriptor : Marked<7> {};
 
 struct CtcDescriptor : Marked<8> {

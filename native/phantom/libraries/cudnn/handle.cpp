@@ -4,7 +4,7 @@
 #include <new>
 
 #include "phantom/libraries/export.h"
-#include "phantom/libraries/wheel.h"
+#include "phantom/device/wheel.h"
 
 namespace movie::phantom::cudnn {
 
@@ -54,8 +54,12 @@ PHANTOM_EXPORT int cudnnGetStream(const Handle* handle, void** stream) {
 }
 
 PHANTOM_EXPORT std::size_t cudnnGetVersion() {
-    auto* real = of_wheel<std::size_t()>("libcudnn.so", "cudnnGetVersion");
-    return real ? real() : kVersion;
+    // Asked for with every operation by cuDNN's frontend.
+    static const std::size_t version = [] {
+        auto* real = of_wheel<std::size_t()>("libcudnn.so", "cudnnGetVersion");
+        return real ? real() : kVersion;
+    }();
+    return version;
 }
 PHANTOM_EXPORT std::size_t cudnnGetCudartVersion() {
     auto* real = of_wheel<std::size_t()>("libcudnn.so", "cudnnGetCudartVersion");

@@ -184,15 +184,13 @@ PHANTOM_EXPORT int cudnnDropoutGetStatesSize(const Handle* handle, std::size_t* 
     return kSuccess;
 }
 // Setting them up is a launch; finding them again is none.
-PHANTOM_EXPORT int cudnnSetDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float probability,
-                                             void* states, std::size_t, unsigned long long) {
+PHANTOM_EXPORT int cudnnSetDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float, void* states,
+                                             std::size_t, unsigned long long) {
     if (!good(dropout)) return kBadParameter;
-    dropout->probability = probability;
     return states ? enqueue(handle) : kSuccess;
 }
-PHANTOM_EXPORT int cudnnRestoreDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float probability,
-                                                 void*, std::size_t, unsigned long long) {
+PHANTOM_EXPORT int cudnnRestoreDropoutDescriptor(DropoutDescriptor* dropout, const Handle* handle, float, void*,
+                                                 std::size_t, unsigned long long) {
     if (!good(dropout) || !good(handle)) return kBadParameter;
-    dropout->probability = probability;
     return kSuccess;
 }

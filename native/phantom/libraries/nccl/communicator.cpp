@@ -10,7 +10,7 @@
 #include <random>
 
 #include "phantom/libraries/export.h"
-#include "phantom/libraries/wheel.h"
+#include "phantom/device/wheel.h"
 
 namespace movie::phantom::nccl {
 

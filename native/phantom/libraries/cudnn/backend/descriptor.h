@@ -23,21 +23,18 @@ enum class Kind : int {
     graph = 15,
     variant_pack = 16,
     tensor = 17,
-    last = 127,
 };
 
 enum class ElementType : int {
     handle = 0,
     boolean = 2,
     int64 = 3,
-    floating = 4,
     double_floating = 5,
     pointer = 6,
     descriptor = 15,
     int32 = 23,
     character = 24,
     fraction = 26,
-    last = 127,
 };
 
 // Bytes of one element; enumerations are 4 bytes long.
@@ -52,7 +49,6 @@ enum class Name : int {
     config_knobs = 302,
     config_workspace = 303,
     config_shared_memory = 304,
-    plan_handle = 400,
     plan_config = 401,
     plan_workspace = 402,
     plan_text = 405,

@@ -1,4 +1,4 @@
-#include "phantom/libraries/wheel.h"
+#include "phantom/device/wheel.h"
 
 #include <dlfcn.h>
 #include <link.h>
