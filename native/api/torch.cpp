@@ -237,7 +237,7 @@ void bind_torch(nb::module_& m) {
               "(kind, address, size, stream, pool, stack, time in microseconds) of each event, oldest first.");
     torch.def("layout", &layout, nb::arg("device"),
               "(address, size, stream, pool, whether it is a view, blocks) of each segment, blocks as (address, size, "
-              "stack).");
+              "requested, state, stack).");
     torch.def("stack_frames", &stack_frames, nb::arg("number"),
               "(code object, line) of each frame of a stack, innermost first.");
 }

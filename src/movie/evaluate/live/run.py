@@ -7,12 +7,12 @@ With MOVIE_LIVE_SNAPSHOT the history is recorded too, and the snapshot written t
 """
 
 import ctypes
-import itertools
 import json
 import os
 import runpy
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,12 @@ def main() -> None:
 
     calls: list[int] = []
     times: list[float] = []
+    processor: list[float] = []
 
     def step_ends(*_: object) -> None:
         calls.append(_memory_calls())
         times.append(time.perf_counter())
+        processor.append(time.process_time())
 
     register_optimizer_step_post_hook(step_ends)
     snapshot = os.environ.get("MOVIE_LIVE_SNAPSHOT")
@@ -77,7 +79,8 @@ def main() -> None:
         "waits": movie._core.torch.account(0).count("stream_wait"),  # that MOVie asked for, not the program
         "driver_seconds": device["driver_seconds"],
         "calls_by_step": [after - before for before, after in zip([0, *calls], calls, strict=False)],
-        "step_seconds": [after - before for before, after in itertools.pairwise(times)],
+        "step_seconds": [after - before for before, after in pairwise(times)],
+        "step_processor_seconds": [after - before for before, after in pairwise(processor)],  # of all threads
     }
     file.write_text(json.dumps(document), encoding="utf-8")
 
