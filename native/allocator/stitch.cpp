@@ -261,9 +261,9 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
     const bool crowded = static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / grain_);
     std::optional<Edit> best;
     Edit edit;
-    // Half the price of a new view: what an edit takes out of a view will be missed there, and cost another edit.
-    Bytes limit = (kReserveCost + round_up(site.bytes, grain_) / grain_ * kMapCost) / 2;
-    if (crowded) limit *= 8;
+    // Less than the price of a new view: what an edit takes out of a view will be missed there, and cost another edit.
+    Bytes limit = (kReserveCost + round_up(site.bytes, grain_) / grain_ * kMapCost) * 3 / 4;
+    if (crowded) limit *= 5;
     for (auto view = site.pool.views.begin(); view != site.pool.views.end() && limit > 0; ++view) {
         if (view->live_bytes != 0 || view->fixed()) continue;
         if (view->slots_for(site.bytes, grain_) > view->reserved / grain_) continue;
