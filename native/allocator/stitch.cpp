@@ -450,7 +450,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& s
     // It then holds what the tail would have held, too.
     if (recipe.tail != nullptr && excess == 0) add(recipe.tail->begin, table_.ceil(recipe.tail->end));
     // Twice the addresses: requests that grow step by step extend the same view.
-    view.reserved = 2 * view.slots.size() * grain_;
+    view.reserved = (config_.extend_views ? 2 : 1) * view.slots.size() * grain_;
 
     std::optional<Placement> placement;
     auto placed = site.pool.views.end();
