@@ -56,7 +56,11 @@ Bytes MovieAllocator::shrink(Pool& pool, ArenaId arena, Address begin, Address e
     std::int64_t pages = 0;
     for (const auto& [page, size] : pool.arenas[arena]->give_back(begin, end)) {
         pool.space.take(page, page + size);
-        history_.add({.kind = HistoryEvent::Kind::segment_unmap, .address = page, .size = size, .pool = pool.id});
+        history_.add({.kind = HistoryEvent::Kind::segment_unmap,
+                      .address = page,
+                      .size = size,
+                      .stream = timelines_.stream_of(pool.space.owner(arena)),
+                      .pool = pool.id});
         gone += size;
         ++pages;
     }
@@ -77,7 +81,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
         // Blocks that wait aside in slabs, for whose fences an event may never have been recorded.
         Fence waiting;
         for (const auto& [family, owner] : pool.owners)
-            family->for_each_waiting([&waiting](const Fence& fence, Bytes) { waiting.add(fence); });
+            family->for_each_waiting([&waiting](const auto& block) { waiting.add(block.fence); });
         if (!timelines_.passed(waiting) && host_passed(waiting, true)) settle();
     }
     return_empty_slabs(pool);

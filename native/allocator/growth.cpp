@@ -69,7 +69,11 @@ bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end,
     const Bytes size = end - begin;
     room_ -= std::min(room_, size);
     count_reserved(static_cast<std::int64_t>(size), static_cast<std::int64_t>(pages));
-    history_.add({.kind = HistoryEvent::Kind::segment_map, .address = begin, .size = size, .pool = pool.id});
+    history_.add({.kind = HistoryEvent::Kind::segment_map,
+                  .address = begin,
+                  .size = size,
+                  .stream = timelines_.stream_of(pool.space.owner(arena)),
+                  .pool = pool.id});
     pool.space.insert(begin, end, arena, Fence());
     return true;
 }

@@ -105,17 +105,30 @@ LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
     statistics_.active.increase(kind, 1);
     statistics_.active_bytes.increase(kind, size);
     statistics_.requested_bytes.increase(kind, static_cast<std::int64_t>(stored->requested));
+    if (stored->view != nullptr) note_pieces(HistoryEvent::Kind::lend, *stored);
     history_.add({.kind = HistoryEvent::Kind::alloc,
                   .address = stored->address,
                   .size = stored->requested,
                   .stream = timelines_.stream_of(stored->timeline),
-                  .pool = stored->pool->id});
+                  .pool = stored->pool->id,
+                  .context = stored->context});
     return *stored;
+}
+
+void MovieAllocator::note_pieces(HistoryEvent::Kind kind, const LiveBlock& block) {
+    if (!history_.records()) return;
+    for (const Piece& piece : block.pieces)
+        history_.add({.kind = kind,
+                      .address = piece.begin,
+                      .size = piece.end - piece.begin,
+                      .stream = timelines_.stream_of(piece.pool->space.owner(piece.arena)),
+                      .pool = piece.pool->id});
 }
 
 Address MovieAllocator::malloc(const Request& request) {
     if (fork_.in_child())
         throw std::runtime_error("MOVie: device memory cannot be used in a forked process; use spawn");
+    const std::uint64_t context = context_now(false);
     const std::lock_guard lock(mutex_);
     ++operations_;
     timelines_.tick();
@@ -127,7 +140,11 @@ Address MovieAllocator::malloc(const Request& request) {
                     asker.recall};
     if (requested > kMostBytes) raise(site, requested);
 
-    LiveBlock block{.size = site.bytes, .requested = request.bytes, .timeline = site.timeline, .pool = &site.pool};
+    LiveBlock block{.size = site.bytes,
+                    .requested = request.bytes,
+                    .timeline = site.timeline,
+                    .pool = &site.pool,
+                    .context = context};
     if (site.bytes <= kMostSmall) {
         SlabFamily& family = *asker.family;
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
@@ -169,6 +186,7 @@ Fence MovieAllocator::fence_of(const LiveBlock& block) {
 
 void MovieAllocator::free(Address address) {
     if (fork_.in_child()) return;
+    const std::uint64_t context = context_now(true);
     const std::lock_guard lock(mutex_);
     ++operations_;
     timelines_.tick();
@@ -186,7 +204,8 @@ void MovieAllocator::free(Address address) {
                              .address = address,
                              .size = block.requested,
                              .stream = timelines_.stream_of(block.timeline),
-                             .pool = block.pool->id};
+                             .pool = block.pool->id,
+                             .context = context != 0 ? context : block.context};
     history_.add(event);
 
     bool waits = false;
@@ -195,7 +214,12 @@ void MovieAllocator::free(Address address) {
         if (block.users.empty()) {
             block.family->free(block.slab, address, units);
         } else {
-            block.family->free_later(block.slab, address, units, fence_of(block));
+            block.family->free_later({.slab = block.slab,
+                                      .address = address,
+                                      .units = units,
+                                      .fence = fence_of(block),
+                                      .requested = block.requested,
+                                      .context = block.context});
             waits = true;
         }
     } else {
@@ -215,7 +239,9 @@ void MovieAllocator::free(Address address) {
                       .address = event.address,
                       .size = event.size,
                       .stream = event.stream,
-                      .pool = event.pool});
+                      .pool = event.pool,
+                      .context = block.context});
+        if (block.view != nullptr) note_pieces(HistoryEvent::Kind::give_home, block);
     }
     --block.pool->live;
     block.pieces.clear();
@@ -251,9 +277,16 @@ void MovieAllocator::settle() {
         for (auto& [family, owner] : pool->owners) {
             if (!family->has_waiting()) continue;
             family->settle([&, id = owner](const Fence& fence) { return timelines_.implied(id, fence); },
-                           [this](Bytes bytes) {
+                           [&, id = owner](const SlabFamily::Waiting& block) {
                                statistics_.active.decrease(PoolKind::small, 1);
-                               statistics_.active_bytes.decrease(PoolKind::small, static_cast<std::int64_t>(bytes));
+                               statistics_.active_bytes.decrease(PoolKind::small,
+                                                                 static_cast<std::int64_t>(block.bytes()));
+                               history_.add({.kind = HistoryEvent::Kind::free_completed,
+                                             .address = block.address,
+                                             .size = block.requested,
+                                             .stream = timelines_.stream_of(id),
+                                             .pool = pool->id,
+                                             .context = block.context});
                            });
         }
     }
@@ -355,6 +388,29 @@ std::vector<HistoryEvent> MovieAllocator::history() const {
     return history_.events();
 }
 
+void MovieAllocator::record_history(std::size_t most, ContextSource source, bool keep) {
+    const std::lock_guard lock(mutex_);
+    history_.restart(most, keep);
+    context_source_ = source;
+}
+
+void MovieAllocator::reset_peak_statistics() {
+    const std::lock_guard lock(mutex_);
+    statistics_.reset_peaks();
+}
+
+void MovieAllocator::reset_accumulated_statistics() {
+    const std::lock_guard lock(mutex_);
+    statistics_.reset_accumulated();
+}
+
+std::optional<MovieAllocator::BlockRange> MovieAllocator::block_at(Address address) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = blocks_.find(address);
+    if (found == blocks_.end()) return std::nullopt;
+    return BlockRange{.begin = address, .size = found->second->size};
+}
+
 Statistics MovieAllocator::statistics() const {
     const std::lock_guard lock(mutex_);
     return statistics_;
@@ -380,7 +436,7 @@ Unusable MovieAllocator::unusable_for(TimelineId timeline, PoolId id) const {
         Bytes slabs = 0;
         for (const auto& [family, owner] : pool->owners) {
             slabs += family->free_bytes();
-            family->for_each_waiting([&result](const Fence&, Bytes bytes) { result.stream += bytes; });
+            family->for_each_waiting([&result](const auto& block) { result.stream += block.bytes(); });
         }
         if (pool->id != id) {
             result.pool += pool->space.bytes() + slabs;

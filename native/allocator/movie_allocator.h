@@ -4,6 +4,7 @@
 
 #include <tsl/robin_map.h>
 
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "allocator/config.h"
 #include "allocator/fork_guard.h"
 #include "allocator/history.h"
+#include "allocator/layout.h"
 #include "allocator/pool.h"
 #include "memory/page_table.h"
 #include "memory/transaction.h"
@@ -56,7 +58,22 @@ class MovieAllocator final : public Allocator {
     // Asked, before a request fails, to give back memory of the card that others hold; returns how much came free.
     // Called under the allocator's lock: it must not call the allocator.
     void on_shortage(std::function<Bytes(Bytes)> reclaim);
+    // Events are kept from now on, the last `most` of them (0: none); those kept before are dropped (History::restart).
+    // `source` says, in
+    // the thread of a malloc() or free() and before any lock is taken, where in the program that is; null: nobody does.
+    using ContextSource = std::uint64_t (*)(bool of_free);
+    void record_history(std::size_t most, ContextSource source = nullptr, bool keep = false);
     [[nodiscard]] std::vector<HistoryEvent> history() const;
+    // What lies where now.
+    [[nodiscard]] Layout layout() const;
+    void reset_peak_statistics();
+    void reset_accumulated_statistics();
+    struct BlockRange {
+        Address begin = 0;
+        Bytes size = 0;
+    };
+    // The live block that begins at the address.
+    [[nodiscard]] std::optional<BlockRange> block_at(Address address) const;
 
   private:
     // Where a request was placed.
@@ -142,6 +159,11 @@ class MovieAllocator final : public Allocator {
     ArenaId add_arena(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
     LiveBlock& book(LiveBlock block, PoolKind kind);
+    void note_pieces(HistoryEvent::Kind kind, const LiveBlock& block);
+    [[nodiscard]] std::uint64_t context_now(bool of_free) const {
+        const ContextSource source = context_source_.load(std::memory_order_relaxed);
+        return source == nullptr ? 0 : source(of_free);
+    }
     Fence fence_of(const LiveBlock& block);
     bool return_empty_slabs(Pool& pool);
     void collect();
@@ -237,6 +259,7 @@ class MovieAllocator final : public Allocator {
     Statistics statistics_;
     ViewCounters view_counters_;
     History history_;
+    std::atomic<ContextSource> context_source_{nullptr};
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;        // by our own count; reports use the device's

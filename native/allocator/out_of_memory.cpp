@@ -33,7 +33,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
         Fence rest;
         for (const auto& pool : pools_) {
             for (const auto& [family, owner] : pool->owners)
-                family->for_each_waiting([&](const Fence& fence, Bytes) { rest.add(fence); });
+                family->for_each_waiting([&rest](const auto& block) { rest.add(block.fence); });
             for (const View& view : pool->views) rest.add(view.used);
         }
         if (!timelines_.passed(rest) && host_passed(rest, true)) {
@@ -61,8 +61,11 @@ std::optional<MovieAllocator::Placement> MovieAllocator::last_resorts(const Site
 void MovieAllocator::raise(const Site& site, Bytes requested) {
     ++statistics_.num_ooms;
     const Stream stream = timelines_.stream_of(site.timeline);
-    history_.add(
-        {.kind = HistoryEvent::Kind::out_of_memory, .size = requested, .stream = stream, .pool = site.pool.id});
+    history_.add({.kind = HistoryEvent::Kind::out_of_memory,
+                  .address = driver_.memory_info().free,
+                  .size = requested,
+                  .stream = stream,
+                  .pool = site.pool.id});
     throw OutOfMemory({.bytes = requested, .stream = stream, .pool = site.pool.id}, report(site, requested));
 }
 

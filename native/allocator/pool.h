@@ -49,6 +49,7 @@ struct LiveBlock {
     std::vector<Piece> pieces{};      // of a block outside slabs
     std::vector<TimelineId> users{};  // other streams that work with it
     Bytes withheld = 0;               // of a lender's page, beyond the block: the page leaves its pool whole
+    std::uint64_t context = 0;        // where in the program it was asked for
     [[nodiscard]] bool small() const { return size <= kMostSmall; }
 };
 

@@ -45,10 +45,17 @@ class SlabFamily {
     Piece remove(Slab* slab);
 
     // The block is free, but other streams may still touch it: it waits aside.
-    void free_later(Slab* slab, Address address, std::uint32_t units, Fence fence) {
-        waiting_.push_back({slab, address, units, std::move(fence)});
-    }
-    // Frees what `ready` accepts of the blocks that wait, and says of each how many bytes it had.
+    struct Waiting {
+        Slab* slab = nullptr;
+        Address address = 0;
+        std::uint32_t units = 0;
+        Fence fence;
+        Bytes requested = 0;
+        std::uint64_t context = 0;  // of its allocation
+        [[nodiscard]] Bytes bytes() const { return Bytes{units} * kUnit; }
+    };
+    void free_later(Waiting block) { waiting_.push_back(std::move(block)); }
+    // Frees what `ready` accepts of the blocks that wait, and tells of each.
     template <class Ready, class Freed>
     void settle(Ready ready, Freed freed) {
         for (std::size_t i = 0; i < waiting_.size();) {
@@ -60,13 +67,13 @@ class SlabFamily {
             if (i + 1 < waiting_.size()) waiting_[i] = std::move(waiting_.back());
             waiting_.pop_back();
             free(block.slab, block.address, block.units);
-            freed(block.units * kUnit);
+            freed(block);
         }
     }
     [[nodiscard]] bool has_waiting() const { return !waiting_.empty(); }
     template <class Visit>
     void for_each_waiting(Visit visit) const {
-        for (const Waiting& block : waiting_) visit(block.fence, block.units * kUnit);
+        for (const Waiting& block : waiting_) visit(block);
     }
 
     template <class Visit>
@@ -81,13 +88,6 @@ class SlabFamily {
     struct Run {  // a free run, in the list of its length
         std::uint32_t slab = 0, unit = 0, length = 0, previous = 0, next = 0;
     };
-    struct Waiting {
-        Slab* slab = nullptr;
-        Address address = 0;
-        std::uint32_t units = 0;
-        Fence fence;
-    };
-
     void link(Slab& slab, std::uint32_t unit, std::uint32_t length);
     Run unlink(std::uint32_t node);
 

@@ -19,6 +19,8 @@ struct Stat {
         current -= amount;
         freed += amount;
     }
+    void reset_peak() { peak = current; }
+    void reset_accumulated() { allocated = freed = 0; }
 };
 
 enum class PoolKind : std::uint8_t { all, small, large };  // small: requests of at most 1 MiB
@@ -50,6 +52,26 @@ struct Statistics {
     std::int64_t num_ooms = 0;
     std::int64_t num_device_alloc = 0, num_device_free = 0;  // driver calls that obtain and return memory
     std::int64_t num_sync_all_streams = 0;
+
+    // Peaks begin anew at what there is now.
+    void reset_peaks() {
+        for_each_stat([](Stat& stat) { stat.reset_peak(); });
+    }
+    // What was counted since the beginning is counted from now on.
+    void reset_accumulated() {
+        for_each_stat([](Stat& stat) { stat.reset_accumulated(); });
+        num_alloc_retries = num_ooms = num_device_alloc = num_device_free = num_sync_all_streams = 0;
+    }
+
+  private:
+    template <class Visit>
+    void for_each_stat(Visit visit) {
+        for (StatByKind* by_kind : {&allocation, &allocated_bytes, &active, &active_bytes, &requested_bytes, &segment,
+                                    &reserved_bytes, &inactive_split, &inactive_split_bytes})
+            for (Stat& stat : by_kind->kinds) visit(stat);
+        visit(oversize_allocations);
+        visit(oversize_segments);
+    }
 };
 
 }  // namespace movie

@@ -15,4 +15,5 @@ NB_MODULE(_core, m) {
     movie::bind_trace(m);
     movie::bind_testing(m);
     movie::bind_placement(m);
+    movie::bind_torch(m);
 }

@@ -105,6 +105,22 @@ void Arena::open_hole(Address begin, Address end) {
     holes_.emplace(begin, end);
 }
 
+std::vector<std::pair<Address, Address>> Arena::filled() const {
+    std::vector<std::pair<Address, Address>> stretches;
+    for (const Address base : bases_) {
+        const Span& span = table_.span_of(base);
+        Address at = base;
+        auto hole = holes_.upper_bound(base);
+        if (hole != holes_.begin() && std::prev(hole)->second > base) --hole;  // it may begin in a reservation before
+        for (; hole != holes_.end() && hole->first < span.end; ++hole) {
+            if (at < hole->first) stretches.emplace_back(at, hole->first);
+            at = hole->second;
+        }
+        if (at < span.end) stretches.emplace_back(at, span.end);
+    }
+    return stretches;
+}
+
 void Arena::trim() {
     std::erase_if(bases_, [this](Address base) {
         const auto hole = holes_.find(base);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "driver/driver.h"
@@ -24,6 +25,8 @@ class Arena {
 
     // Addresses without pages, where growth may go: begin -> end, in grains.
     [[nodiscard]] const std::map<Address, Address>& holes() const { return holes_; }
+    // Addresses with pages, as begin and end of each stretch, in order of the reservations.
+    [[nodiscard]] std::vector<std::pair<Address, Address>> filled() const;
     // Reserves another range with room for at least `bytes`.
     Status extend(Bytes bytes);
 

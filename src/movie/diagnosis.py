@@ -4,6 +4,7 @@ import ctypes
 import importlib
 import importlib.metadata
 import platform
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -38,6 +39,7 @@ def diagnose() -> list[Finding]:
         "demo recordings": _recordings,
         "torch": _torch,
         "CUDA driver": _cuda,
+        "phantom card": _phantom,
     }
     findings = []
     for name, check in checks.items():
@@ -168,3 +170,20 @@ def _cuda() -> Finding:
             "use a card and a driver that have it (CUDA 10.2 or later)",
         )
     return Finding("CUDA driver", "ok", f"{text}, all with virtual memory management" if count.value else text)
+
+
+def _phantom() -> Finding:
+    from movie.errors import InputError  # noqa: PLC0415 - as above
+    from movie.phantom.cards import DEFAULT, card_names, find_card  # noqa: PLC0415
+    from movie.phantom.environment import phantom_environment  # noqa: PLC0415
+    from movie.phantom.settings import PhantomSettings  # noqa: PLC0415
+
+    try:
+        with phantom_environment(PhantomSettings(find_card(DEFAULT))) as environment:
+            started = subprocess.run([sys.executable, "-c", ""], env=environment, capture_output=True, check=False)
+    except InputError as error:
+        return Finding("phantom card", "warn", str(error), "nothing to do for replays: they need none")
+    if started.returncode or started.stderr:  # what the loader says of a library that it cannot preload
+        text = f"a program does not start with it: {started.stderr.decode(errors='replace').strip()[:200]}"
+        return Finding("phantom card", "fail", " ".join(text.split()), "reinstall movie-alloc, built on this machine")
+    return Finding("phantom card", "ok", f"any of {', '.join(card_names())}, for a CUDA build of torch")

@@ -7,6 +7,7 @@ import numpy
 from numpy.typing import NDArray
 
 from movie._core import testing as testing
+from movie._core import torch as torch
 
 class DriverFailure(RuntimeError):
     pass
@@ -637,3 +638,6 @@ def choice_cost(parts: Sequence[tuple[int, int, int]], choice: Sequence[tuple[in
 
 def time_combine(parts: Sequence[tuple[int, int, int]], need: int, combiner: str = "dynamic") -> float:
     """Microseconds of processor time that combine() takes."""
+
+class CudaUnavailable(RuntimeError):
+    pass

@@ -23,6 +23,25 @@ Seed = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
 
+# Of a program on a phantom card, where it is launches that are counted.
+Lateness = Annotated[
+    str, typer.Option("--lag", metavar="N|never", help="Launches by which the phantom is behind; never: waits end it.")
+]
+LatenessSeed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        min=0,
+        max=2**63 - 1,
+        help="0: all work takes the lag; else each piece its own time, drawn from 0 to twice the lag.",
+    ),
+]
+Segments = Annotated[
+    str,
+    typer.Option("--allocator", metavar="NAME", help="native or expandable segments. [default: as the program has it]"),
+]
+
 
 def parse_lag(text: str) -> int | None:
     """Rows until work is done, or None for `never`."""
@@ -35,3 +54,11 @@ def parse_lag(text: str) -> int | None:
     if not 0 <= lag < 2**40:
         raise InputError(f"--lag {text!r} is neither a number of rows nor 'never'")
     return lag
+
+
+def parse_lateness(text: str) -> int:
+    """Launches by which a phantom is behind, or ALWAYS_LATE for `never`."""
+    from movie.phantom.settings import ALWAYS_LATE  # noqa: PLC0415  -- not needed by most commands
+
+    lag = parse_lag(text)
+    return ALWAYS_LATE if lag is None else lag

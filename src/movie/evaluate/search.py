@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_PROBES = 8  # sizes above the found one that are tried as well
+PROBES = 8  # sizes above the found one that are tried as well
 _LARGEST = 1 << 46  # bytes: nothing larger is tried
 
 
@@ -15,11 +15,11 @@ class Smallest:
     fails_above: tuple[int, ...] = ()
 
 
-def smallest(does: Callable[[int], bool], low: int, high: int, step: int) -> Smallest:
+def smallest(does: Callable[[int], bool], low: int, high: int, step: int, probes: int = PROBES) -> Smallest:
     """The smallest multiple of `step` from `low` on for which `does` holds, by bisection.
 
     `high`: a size that is likely to do; if it does not, larger ones are tried. Bisection is right where doing is
-    monotone, and that is checked: sizes above the found one, at distances that double, must do as well.
+    monotone, and that is checked: `probes` sizes above the found one, ever further away, must do as well.
     """
     tried: dict[int, bool] = {}
 
@@ -45,14 +45,14 @@ def smallest(does: Callable[[int], bool], low: int, high: int, step: int) -> Sma
                 below = middle
     else:
         top = max(-(-high // step), found + 1)
-    for distance in _distances(top - found):
+    for distance in _distances(top - found, probes):
         holds(found + distance)
     fails = sorted(count * step for count, held in tried.items() if count > found and not held)
     return Smallest(found * step, tuple(fails))
 
 
-def _distances(most: int) -> list[int]:
+def _distances(most: int, probes: int) -> list[int]:
     """1, and then at most as many as are tried, each about a same factor further, up to `most`."""
     if most < 1:
         return []
-    return sorted({round(most ** (probe / (_PROBES - 1))) for probe in range(_PROBES)})
+    return sorted({round(most ** (probe / max(probes - 1, 1))) for probe in range(probes)})

@@ -24,7 +24,7 @@ ALLOCATORS = ("movie", "movie-lean")
 LAGS = (0, 1000)
 FIXED_SHAPES = ("hf_opt1.3b_N_fix", "ds_opt1.3b_LR_w4", "ds_opt13b_LR_w4", "ds_vicuna13b_R_w4")
 MEMORY_CALLS = ("reserve", "free", "create", "release", "map", "unmap", "set_access", "malloc", "mfree")
-_STEP = "Optimizer.step"
+_STEP = ("Optimizer.step", "step")  # torch's own annotation, and the mark of `movie capture`
 
 
 def iteration_ends(trace: Trace) -> list[int]:

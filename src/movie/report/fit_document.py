@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from movie.capture.live_fit import LiveFit
 from movie.evaluate.fit import AllocatorFit, Point, TraceFit
 from movie.report.document import trace_document, views_document
 
@@ -13,6 +14,20 @@ def fit_document(fit: TraceFit) -> dict[str, Any]:
         "costs": fit.conditions.costs,
         "lag": fit.conditions.lag,
         "results": [_result(one) for device in fit.devices for one in device.allocators],
+    }
+
+
+def live_fit_document(fit: LiveFit) -> dict[str, Any]:
+    """The same of a program that was run: `trace` tells of its recording, `lag` counts launches, nothing is modelled.
+
+    Sizes of cards include `context`, the bytes that a process takes before it allocates.
+    """
+    card = fit.phantom.card
+    return {
+        **fit_document(fit),
+        "costs": None,
+        "card": card.title,
+        "context": card.context,
     }
 
 

@@ -4,6 +4,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from movie.capture.live_fit import LiveFit
 from movie.evaluate.fit import AllocatorFit, DeviceFit, TraceFit
 from movie.report.terminal import conditions_text, driver_time, trace_line
 from movie.sizes import format_size
@@ -11,8 +12,20 @@ from movie.sizes import format_size
 
 def show_fit(fit: TraceFit, console: Console) -> None:
     """Prints one trace: path, what is supposed, what it is, the smallest cards, and the curves where there are any."""
+    _show(fit, conditions_text(fit.conditions), console)
+
+
+def show_live_fit(fit: LiveFit, console: Console) -> None:
+    """The same of a program that was run."""
+    card = fit.phantom.card
+    supposed = f"each run on a phantom {card.title}, {format_size(card.context)} of whose memory the context takes"
+    late = "" if fit.conditions.lag == 0 else f" · {lateness_text(fit.conditions.lag)}"
+    _show(fit, supposed + late, console)
+
+
+def _show(fit: TraceFit, supposed: str, console: Console) -> None:
     console.print(Text(fit.facts.path, style="bold"), soft_wrap=True)
-    console.print(Text(conditions_text(fit.conditions), style="dim"))
+    console.print(Text(supposed, style="dim"))
     for device in fit.devices:
         console.print()
         named = f"device {device.number}: " if fit.facts.devices > 1 else ""
@@ -28,6 +41,11 @@ def show_fit(fit: TraceFit, console: Console) -> None:
                 console.print()
                 console.print(Text(f"{one.allocator}: driver time, and what it went to, against the card"))
                 console.print(_curve(one))
+
+
+def lateness_text(lag: int | None) -> str:
+    """How far the card is behind, in words."""
+    return "the card is done only when waited for" if lag is None else f"the card lags {lag:,} launches"
 
 
 def not_monotone(fit: AllocatorFit) -> str:

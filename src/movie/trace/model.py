@@ -117,8 +117,8 @@ class Trace:
     say who may still work with a freed block, and its completion is up to whoever replays.
 
     `complete`: the trace tells of everything from an empty allocator on. False where recording began (or the ring
-    buffer of a snapshot dropped its head) while blocks or segments were held, or where rows had to be left out;
-    `warnings` says which, one line each.
+    buffer of a snapshot dropped its head) while blocks or segments were held, where rows had to be left out, or where
+    the program failed before its end; `warnings` says which, one line each.
 
     `path`, `format`, `device`, `devices` (how many the file has), `settings` (allocator settings as recorded), `header`
     (of cases), `capacity` and `split_limit` (of cases, bytes): as the file says.

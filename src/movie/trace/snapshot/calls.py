@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from movie.child.names import EMPTY_CACHE, PREFIX
 from movie.trace.model import LARGEST, Action, Bool, Int64
 from movie.trace.snapshot.events import Events
 from movie.trace.snapshot.rewind import Rewound
@@ -13,24 +14,29 @@ _ACQUIRES = (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)
 _RELEASES = (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)
 
 
-def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any], recorded: Place | None) -> Int64:
+def empty_cache_calls(
+    events: Events, rewound: Rewound, settings: dict[str, Any], recorded: Place | None, annotations: Place | None
+) -> Int64:
     """Before which events the program called empty_cache, ascending.
 
     Some recorders note it: `empty_cache_calls` is a list of pairs, the allocations and the frees requested before each
-    call. Otherwise it has to be told from bursts of segments given back, which also come from an allocation that found
-    no memory and tried again. Such a retry is directly followed by the new segment, or by `oom`. But it would not have
-    been needed where the segment fitted beside what was held before the burst, in as much as was held at some other
-    time: there it was empty_cache after all (DeepSpeed calls it while it sets up). Collection by age
-    (garbage_collection_threshold) gives back segments before it asks for more, too.
+    call. `movie capture` annotates the calls that go through Python, and libraries may make others. Otherwise it has to
+    be told from bursts of segments given back, which also come from an allocation that found no memory and tried again.
+    Such a retry is directly followed by the new segment, or by `oom`. But it would not have been needed where the
+    segment fitted beside what was held before the burst, in as much as was held at some other time: there it was
+    empty_cache after all (DeepSpeed calls it while it sets up). Collection by age (garbage_collection_threshold) gives
+    back segments before it asks for more, too.
     """
     if recorded is not None:
         calls = [_recorded_call(recorded.item(index)) for index in range(len(recorded.as_list()))]
         return _undivided(events, _find_calls(events, calls))
+    noted = _positions(events, [time for time, name in _starts(annotations, None) if name == EMPTY_CACHE])
     release = np.isin(events.action, _RELEASES)
     acquire = np.isin(events.action, _ACQUIRES)
     begins = np.flatnonzero(release & ~np.append(False, (release | acquire)[:-1]))
+    begins = begins[~np.isin(begins, noted)]
     if not len(begins):
-        return begins.astype(np.int64)
+        return noted
     change = np.where(acquire, events.bytes, np.where(release, -events.bytes, 0))
     held = rewound.reserved + np.append(0, np.cumsum(change))  # before each event, and at the end
     most = int(held.max())
@@ -40,7 +46,7 @@ def empty_cache_calls(events: Events, rewound: Rewound, settings: dict[str, Any]
         for begin in begins.tolist()
         if not _is_retry(events, release=release, acquire=acquire, begin=begin, held=held, most=most, collects=collects)
     ]
-    return np.array(calls_found, dtype=np.int64)
+    return np.sort(np.concatenate([noted, np.array(calls_found, dtype=np.int64)]))
 
 
 def _is_retry(
@@ -84,21 +90,32 @@ def phase_marks(events: Events, annotations: Place | None, device: int) -> tuple
 
     Of the `external_annotations` (record_function) those of stage START on this device, ascending by time.
     """
+    starts = [start for start in _starts(annotations, device) if start[1] != EMPTY_CACHE]
+    if not events.time_us.any():
+        starts = []
+    numbers: dict[str, int] = {}
+    phases = np.array([numbers.setdefault(name.removeprefix(PREFIX), len(numbers)) for _, name in starts], np.int64)
+    times = np.array([time for time, _ in starts], dtype=np.int64)
+    return _positions(events, times), phases, tuple(numbers), times
+
+
+def _starts(annotations: Place | None, device: int | None) -> list[tuple[int, str]]:
+    """Times and names of the annotations that begin on a device (None: on any), ascending by time."""
     starts: list[tuple[int, str]] = []
     for index in range(len(annotations.as_list()) if annotations is not None else 0):
         assert annotations is not None
         place = annotations.item(index)
         owner = place.optional("device")
-        if place.field("stage").as_text() == "START" and (owner is None or owner.integer(-1, LARGEST) in (device, -1)):
+        here = device is None or owner is None or owner.integer(-1, LARGEST) in (device, -1)
+        if place.field("stage").as_text() == "START" and here:
             starts.append((place.field("time_us").integer(0, LARGEST), place.field("name").as_text()))
-    if not events.time_us.any():
-        starts = []
-    starts.sort(key=lambda start: start[0])
-    numbers: dict[str, int] = {}
-    phases = np.array([numbers.setdefault(name, len(numbers)) for _, name in starts], dtype=np.int64)
-    times = np.array([time for time, _ in starts], dtype=np.int64)
-    positions = np.searchsorted(np.maximum.accumulate(events.time_us), times, side="left")
-    return _undivided(events, positions.astype(np.int64)), phases, tuple(numbers), times
+    return sorted(starts, key=lambda start: start[0])
+
+
+def _positions(events: Events, times: Any) -> Int64:
+    """The events that come after, for times that ascend."""
+    found = np.searchsorted(np.maximum.accumulate(events.time_us), np.array(times, dtype=np.int64), side="left")
+    return _undivided(events, found.astype(np.int64))
 
 
 def _undivided(events: Events, positions: Int64) -> Int64:

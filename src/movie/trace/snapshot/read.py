@@ -93,8 +93,9 @@ def _device_trace(
     rewound = rewind_segments(events, state.segments)
     lives = find_lives(events, blocks=state.blocks, segments=rewound.segments, settings=settings, place=place)
     _fill_pools(events, rewound, state.segments)
-    calls = empty_cache_calls(events, rewound, settings, top.optional("empty_cache_calls"))
-    marks, phases, names, times = phase_marks(events, top.optional("external_annotations"), device)
+    annotations = top.optional("external_annotations")
+    calls = empty_cache_calls(events, rewound, settings, top.optional("empty_cache_calls"), annotations)
+    marks, phases, names, times = phase_marks(events, annotations, device)
 
     rows = _Rows(events)
     rows.insert(Action.FREE_COMPLETED, np.flatnonzero(lives.completions_missing), after=True, ids=lives.ids)

@@ -1,0 +1,133 @@
+#include "phantom/device/attributes.h"
+
+#include <cstdio>
+#include <limits>
+
+namespace movie::phantom {
+
+std::optional<int> attribute(const Card& card, int number, int device) {
+    if (number < 1 || number > 147) return std::nullopt;
+    switch (number) {
+        case 1:  // threads a block, and its x and y
+        case 2:
+        case 3:
+            return 1024;
+        case 4:
+            return 64;
+        case 5:
+            return std::numeric_limits<int>::max();
+        case 6:
+        case 7:
+            return 65535;
+        case 8:
+            return card.shared_per_block;
+        case 9:
+            return 65536;
+        case 10:
+            return 32;
+        case 11:
+            return std::numeric_limits<int>::max();
+        case 12:
+        case 82:
+            return card.registers;
+        case 13:
+            return card.clock;
+        case 14:
+        case 30:
+            return 512;
+        case 15:
+            return 1;
+        case 16:
+            return card.multiprocessors;
+        case 19:  // can map host memory
+        case 31:  // concurrent kernels
+        case 41:  // one address space
+        case 78:  // stream priorities
+        case 79:  // L1 caches
+        case 80:
+        case 83:  // managed memory
+        case 89:
+        case 90:
+        case 91:
+        case 92:  // stream memory operations
+        case 93:
+        case 94:
+        case 95:  // cooperative launch
+        case 99:  // host registration
+        case 114:
+        case 115:  // memory pools
+        case 122:
+        case 125:  // interprocess events
+            return 1;
+        case 102:  // virtual memory management
+        case 103:  // POSIX file descriptors
+            return card.virtual_memory ? 1 : 0;
+        case 32:
+            return card.ecc ? 1 : 0;
+        case 33:
+            return 7 + device;
+        case 36:
+            return card.memory_clock;
+        case 37:
+            return card.bus_width;
+        case 38:
+            return card.l2_cache;
+        case 39:
+            return card.threads_per_multiprocessor;
+        case 40:
+            return card.copy_engines;
+        case 51:
+            return 32;
+        case 75:
+            return card.major;
+        case 76:
+            return card.minor;
+        case 81:
+            return card.shared_per_multiprocessor;
+        case 87:
+            return card.minor == 0 && card.major < 10 ? 2 : 64;
+        case 97:
+            return card.shared_per_block_optin;
+        case 106:
+            return card.blocks_per_multiprocessor;
+        case 108:
+            return card.major >= 8 ? card.l2_cache / 4 * 3 : 0;
+        case 109:
+            return card.major >= 8 ? 128 * 1024 * 1024 : 0;
+        case 111:
+            return card.major >= 8 ? card.shared_reserved_per_block : 0;
+        case 119:  // pools can be shared by file descriptors
+            return 1;
+        case 120:  // clusters
+            return card.major >= 9 ? 1 : 0;
+        case 126:
+            return card.major >= 9 ? 4 : 1;
+        case 128:
+            return card.fabric ? 1 : 0;
+        case 130:
+            return 0;
+        case 131:
+        case 134:
+            return -1;
+        case 142:
+        case 144:
+            return 0;
+        default:  // textures, surfaces, and what these cards lack
+            return number >= 21 && number <= 77 ? 16384 : 0;
+        case 17:
+        case 18:
+        case 20:
+        case 34:
+        case 35:
+        case 50:
+            return 0;
+    }
+}
+
+std::string bus_id(int device) {
+    char text[16];
+    std::snprintf(text, sizeof text, "0000:%02X:00.0", static_cast<unsigned>(7 + device) & 0xff);
+    return text;
+}
+
+}  // namespace movie::phantom

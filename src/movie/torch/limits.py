@@ -1,0 +1,49 @@
+"""What PyTorch cannot do with an allocator that is not its own, and what it does instead, so that programs go on."""
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from movie.child.after_import import after_import
+
+_NCCL_HOOK = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
+
+
+def arrange_limits(torch: Any, bridged: bool) -> None:
+    """`bridged`: the compiled bridge answers torch's C++ code."""
+    after_import("torch._inductor.config", _plain_graphs)
+    _without_nccl_hook()
+    if not bridged:
+        _without_cudnn_search(torch)
+
+
+def _plain_graphs(config: Any) -> None:
+    """torch.compile's trees of CUDA graphs rewind the allocator to earlier moments; its plain graphs do not."""
+    config.triton.cudagraph_trees = False
+
+
+def _without_nccl_hook() -> None:
+    """NCCL registers only the first page of a range. With this variable PyTorch would have it register all memory, and
+    ends the process where the allocator does not take part (under expandable segments it ignores the variable, too)."""
+    if os.environ.pop(_NCCL_HOOK, "") not in ("", "0"):
+        warnings.warn(f"{_NCCL_HOOK} has no effect under MOVie", RuntimeWarning, stacklevel=5)
+
+
+def _without_cudnn_search(torch: Any) -> None:
+    """cuDNN's search for the fastest algorithm asks PyTorch how much memory is left, which raises here."""
+    switch = torch._C._set_cudnn_benchmark
+
+    def refuse(wanted: bool) -> None:
+        if wanted:
+            warnings.warn(
+                "torch.backends.cudnn.benchmark has no effect under MOVie without its bridge (movie bridge build)",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+        else:
+            switch(wanted)
+
+    torch._C._set_cudnn_benchmark = refuse
+    switches: Callable[..., Any] = type(torch.backends.cudnn).__dict__["benchmark"]
+    switches.setter = refuse  # type: ignore[attr-defined]

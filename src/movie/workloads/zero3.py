@@ -1,0 +1,67 @@
+"""DeepSpeed ZeRO-3 of a causal language model in float16.
+
+    deepspeed --num_gpus 4 --module movie.workloads.zero3 --strategy R
+
+Attention as written out in the model (`eager`), as DeepSpeed-Chat has it. Strategy O keeps parameters and optimizer on
+the host.
+"""
+
+import argparse
+from typing import Any
+
+import deepspeed
+import torch
+from torch.nn.functional import cross_entropy
+from transformers.integrations import HfDeepSpeedConfig
+
+from movie.workloads import models
+from movie.workloads.batches import batches
+from movie.workloads.options import Options, options, parser
+from movie.workloads.report import report
+
+
+def configuration(chosen: Options) -> dict[str, Any]:
+    """Of DeepSpeed: its defaults, but for what the strategy says."""
+    zero: dict[str, Any] = {"stage": 3}
+    if chosen.offload:
+        zero["offload_optimizer"] = {"device": "cpu"}
+        zero["offload_param"] = {"device": "cpu"}
+    return {
+        "train_micro_batch_size_per_gpu": chosen.batch,
+        "gradient_accumulation_steps": 1,
+        "fp16": {"enabled": True, "initial_scale_power": 16},
+        "zero_optimization": zero,
+        "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,
+        "gradient_clipping": 1.0,
+    }
+
+
+def train(chosen: Options) -> None:
+    deepspeed.init_distributed()
+    config = configuration(chosen)
+    keep = HfDeepSpeedConfig(config)  # while it lives, models are built in shards
+    model = models.build(chosen.model, attn_implementation="eager")
+    model = models.prepared(model, chosen)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4)
+    engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, model_parameters=parameters)
+    del keep
+    for tokens in batches(chosen):
+        loss = loss_of(engine(input_ids=tokens).logits, tokens)
+        engine.backward(loss)
+        engine.step()
+        del loss, tokens
+
+
+def loss_of(logits: Any, tokens: Any) -> Any:
+    """Of predicting each next token, in the precision of the logits, which here are the largest tensors of all."""
+    return cross_entropy(logits[:, :-1].reshape(-1, logits.shape[-1]), tokens[:, 1:].reshape(-1))
+
+
+if __name__ == "__main__":
+    arguments: argparse.ArgumentParser = parser(__doc__, model="opt-1.3b", batch=24, length=512, iterations=8)
+    arguments.add_argument("--local_rank", type=int, default=0, help="given by the launcher")
+    chosen = options(arguments.parse_args())
+    train(chosen)
+    report(f"ZeRO-3 {chosen.model} {chosen.strategy}, rank 0 of {torch.distributed.get_world_size()}")

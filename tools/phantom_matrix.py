@@ -1,0 +1,161 @@
+"""Tries the phantom with each supported release of torch, one after the other, and prints a table of what happened.
+
+    make phantom-matrix                                    all of them
+    python tools/phantom_matrix.py 2.6.0 2.14.1            some
+
+Each release is installed by pip into a virtual environment in a temporary folder (about 5 GB, removed again), where
+tests/integration/phantom_scripts/small_training.py runs under PyTorch's native allocator and under its expandable
+segments. The lists of symbols are compared with what the release imports. A release that cannot be had is named with
+pip's reason. Exits with 1 if one that could be had does not work.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from movie.phantom.cards import find_card
+from movie.phantom.environment import phantom_environment
+from movie.phantom.settings import PhantomSettings
+
+ROOT = Path(__file__).parent.parent
+SCRIPT = ROOT / "tests/integration/phantom_scripts/small_training.py"
+SYMBOLS = ROOT / "tools/phantom_symbols.py"
+
+# The last release of each minor version that the phantom is meant for.
+RELEASES = ["2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"]
+MODES = {"native": "expandable_segments:False", "expandable": "expandable_segments:True"}
+INSTALL_SECONDS = 1800
+RUN_SECONDS = 600
+# Its drivers tell of a fabric, if it has one or not. Where they do not, as on cards before it, PyTorch 2.13 fails with
+# expandable segments (its issue 186374): on the phantom of such a card, too.
+CARD = "h100"
+ROOM = 8 << 30  # bytes that one environment needs for a while
+
+
+@dataclass
+class Outcome:
+    """What one release did. `modes`: allocator to "ok" or what went wrong. `problem`: why it was not tried."""
+
+    release: str
+    problem: str = ""
+    cuda: str = ""
+    cudnn: int = 0
+    symbols: str = ""
+    modes: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0
+
+    @property
+    def failed(self) -> bool:
+        return not self.problem and {self.symbols, *self.modes.values()} != {"ok"}
+
+
+def last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if line.startswith(("ERROR", "phantom:")) or "Error" in line]
+    chosen = (errors or lines or ["no output"])[-1 if errors and "Error:" in errors[-1] else 0]
+    return chosen[:160]
+
+
+def install(release: str, folder: Path, python: str) -> str:
+    """Installs the CUDA build of a release. Returns "" or why it cannot be had."""
+    if shutil.disk_usage(folder).free < ROOM:
+        return f"not tried: less than {ROOM >> 30} GiB are free in {folder}"
+    subprocess.run([python, "-m", "venv", str(folder / "venv")], check=True)
+    # Three signs: not one of the builds that carry a local version, such as those for the CPU.
+    command = [
+        str(folder / "venv/bin/python"),
+        "-m",
+        "pip",
+        "install",
+        "-q",
+        "--no-cache-dir",
+        f"torch==={release}",
+        "numpy",
+    ]
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return f"not installable: took longer than {INSTALL_SECONDS} s"
+    return "" if result.returncode == 0 else f"not installable: {last_line(result.stderr)}"
+
+
+def run(folder: Path, mode: str, card: str) -> tuple[str, dict[str, object]]:
+    """Runs the training script. Returns "ok" or what went wrong, and what it printed."""
+    variables = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": MODES[mode]}
+    settings = PhantomSettings(find_card(card), quiet=True)
+    with phantom_environment(settings, variables) as environment:
+        command = [str(folder / "venv/bin/python"), "-W", "ignore", str(SCRIPT)]
+        try:
+            result = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"took longer than {RUN_SECONDS} s", {}
+    if result.returncode != 0:
+        return f"exit code {result.returncode}: {last_line(result.stderr)}", {}
+    return "ok", json.loads(result.stdout.splitlines()[-1])
+
+
+def symbols(folder: Path) -> str:
+    """ "ok", or the functions that the release imports and the lists lack."""
+    site = next((folder / "venv/lib").glob("python*/site-packages"))
+    result = subprocess.run(
+        [sys.executable, str(SYMBOLS), "--check", str(site)], capture_output=True, text=True, check=False
+    )
+    return (
+        "ok"
+        if result.returncode == 0
+        else last_line(result.stdout.splitlines()[-1] if result.stdout else result.stderr)
+    )
+
+
+def attempt(release: str, python: str, card: str) -> Outcome:
+    outcome = Outcome(release)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="phantom-matrix-") as name:
+        folder = Path(name)
+        outcome.problem = install(release, folder, python)
+        if not outcome.problem:
+            outcome.symbols = symbols(folder)
+            for mode in MODES:
+                outcome.modes[mode], document = run(folder, mode, card)
+                outcome.cuda = str(document.get("cuda") or outcome.cuda)
+                outcome.cudnn = int(str(document.get("cudnn") or outcome.cudnn))
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def row(outcome: Outcome) -> str:
+    start = f"{outcome.release:8}"
+    if outcome.problem:
+        return start + outcome.problem
+    modes = "  ".join(f"{mode}: {result}" for mode, result in outcome.modes.items())
+    versions = f"CUDA {outcome.cuda:5} cuDNN {outcome.cudnn:<6}"
+    return f"{start}{versions}  symbols: {outcome.symbols}  {modes}  ({outcome.seconds:.0f} s)"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("releases", nargs="*", default=RELEASES, metavar="RELEASE")
+    parser.add_argument("--python", default=sys.executable, help="the Python of the environments")
+    parser.add_argument("--card", default=CARD, help=f"the card that the phantom is (default: {CARD})")
+    options = parser.parse_args()
+    outcomes = []
+    for release in options.releases:
+        outcomes.append(attempt(release, options.python, options.card))
+        print(row(outcomes[-1]), flush=True)
+    tried = [outcome for outcome in outcomes if not outcome.problem]
+    failed = [outcome.release for outcome in outcomes if outcome.failed]
+    print(f"{len(outcomes)} releases, {len(tried)} tried, {len(failed)} failed {' '.join(failed)}".rstrip())
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
