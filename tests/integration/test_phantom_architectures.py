@@ -30,5 +30,5 @@ def test_the_gradient_of_an_embedding(card):
     if supported == "True":
         assert rest == ["trained"], result.stderr[-2000:]
     else:
-        assert result.returncode == 1
+        assert result.returncode != 0  # 1, or PyTorch's backward thread aborts while the interpreter ends
         assert "NoKernelImageForDevice" in result.stderr
