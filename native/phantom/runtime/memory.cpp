@@ -156,8 +156,8 @@ PHANTOM_API int cudaPointerGetAttributes(runtime::PointerAttributes* out, const 
 
 namespace {
 
-// Which sides of a copy are on the card. Addresses tell; the kind must agree, but that pinned memory of the host may pass
-// for memory of the card. False: they contradict.
+// Which sides of a copy are on the card. Addresses tell; the kind must agree, but that pinned memory of the host may
+// pass for memory of the card. False: they contradict.
 bool sides_of(const Machine& machine, const Block& to, const Block& from, int kind, bool& to_device,
               bool& from_device) {
     to_device = machine.memory.ours(reinterpret_cast<Address>(to.pointer));
