@@ -207,7 +207,7 @@ class Bridge final : public Pluggable {
                 made.address = segment.address;
                 made.total_size = segment.size;
                 made.stream = reinterpret_cast<decltype(made.stream)>(segment.stream);
-                made.is_large = segment.kind != LaidSegment::Kind::slab;
+                made.is_large = true;
                 made.is_expandable = true;
                 made.owner_private_pool_id = id;
                 for (const LaidBlock& block : segment.blocks) {

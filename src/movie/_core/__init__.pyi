@@ -6,8 +6,7 @@ from typing import Annotated
 import numpy
 from numpy.typing import NDArray
 
-from movie._core import testing as testing
-from movie._core import torch as torch
+from movie._core import testing as testing, torch as torch
 
 class DriverFailure(RuntimeError):
     pass
@@ -509,6 +508,8 @@ class ReplayResult:
     def retries(self) -> int: ...
     @property
     def ledger(self) -> Ledger: ...
+    @property
+    def before_last_quarter(self) -> Ledger: ...
     @property
     def seconds_last_quarter(self) -> float: ...
     @property
