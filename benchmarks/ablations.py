@@ -58,15 +58,16 @@ def _with(label: str, allocator: str = "movie", lag: int | None = 1000, **option
     return Variant(label, allocator, tuple((key, str(value)) for key, value in options.items()), lag)
 
 
-def _combiners(allocator: str, pages: Sequence[int]) -> list[Variant]:
+def _combiners(allocator: str, pages: Sequence[int | None]) -> list[Variant]:
+    """Each combiner at each page size in MiB; None: mixed sizes."""
     short = {"dynamic": "dynamic", "greedy": "greedy", "best-fit-decreasing": "best fit decreasing"}
-    return [
-        _with(f"{text}, {page} MiB", allocator, page=page * MIB, combine=combiner)
-        if page != 2
-        else _with(f"{text}, {page} MiB", allocator, **({} if combiner == "dynamic" else {"combine": combiner}))
-        for page in pages
-        for combiner, text in short.items()
-    ]
+    variants = []
+    for page in pages:
+        size: dict[str, object] = {"largest_page": 32 * MIB} if page is None else {"page": page * MIB}
+        for combiner, text in short.items():
+            label = f"{text}, {'mixed' if page is None else f'{page} MiB'}"
+            variants.append(_with(label, allocator, **size, combine=combiner))
+    return variants
 
 
 def _both(*variants: tuple[str, dict[str, str]]) -> tuple[Variant, ...]:
@@ -83,21 +84,23 @@ ABLATIONS = (
         "combine",
         "How extents are chosen",
         "The dynamic programme, against taking the largest extents first (as GMLake does) and against best fit with "
-        "decreasing sizes, at three page sizes.",
-        tuple(_combiners("movie", (2, 8, 32))),
+        "decreasing sizes, at mixed page sizes and three single ones.",
+        tuple(_combiners("movie", (None, 2, 8, 32))),
     ),
     Ablation(
         "combine-lean",
         "How extents are chosen, policy lean",
         "The same where every free page is used before memory grows, so that more is put together.",
-        tuple(_combiners("movie-lean", (2, 8, 32))),
+        tuple(_combiners("movie-lean", (None, 2, 8, 32))),
     ),
     Ablation(
         "views",
-        "Views kept and edited",
-        "Views that outlive their block and are edited for the next; kept but not edited; neither.",
+        "Views kept, edited, extended",
+        "Views that outlive their block, are edited for the next and extended for a longer one; without extension; "
+        "kept but not edited; neither.",
         _both(
-            ("kept and edited", {}),
+            ("kept, edited, extended", {}),
+            ("kept, edited, not extended", {"extend_views": "off"}),
             ("kept, not edited", {"edit_views": "off"}),
             ("not kept", {"keep_views": "off", "edit_views": "off"}),
         ),
@@ -105,8 +108,14 @@ ABLATIONS = (
     Ablation(
         "page",
         "Page size",
-        "The unit of physical memory. Larger ones take fewer calls and leave larger odd ends.",
-        (_with("2 MiB"), *(_with(f"{page} MiB", page=page * MIB) for page in (4, 8, 16, 32, 64))),
+        "The unit of physical memory: mixed sizes that follow the room left on the card, or one size throughout. "
+        "Larger ones take fewer calls and leave larger odd ends. Under policy lean 2 MiB is the default.",
+        (
+            _with("mixed"),
+            *(_with(f"{page} MiB", page=page * MIB) for page in (2, 4, 8, 16, 32, 64)),
+            _with("2 MiB, lean", "movie-lean"),
+            _with("mixed, lean", "movie-lean", largest_page=32 * MIB),
+        ),
     ),
     Ablation(
         "policy",

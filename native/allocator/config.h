@@ -20,6 +20,7 @@ struct MovieConfig {
     bool recall = true;        // a request that repeats an earlier one goes where that went, if it is free
     bool keep_views = true;    // a view outlives its block
     bool edit_views = true;    // pages of an idle view are replaced instead of making a new view
+    bool extend_views = true;  // a view has addresses for more than it maps, so that a longer request can extend it
     bool cross_stream = true;  // memory of other streams is used, after waiting on the device
     bool partial_ends = true;  // the odd end of a request may lie in a page that is only partly free
     double most_mapped = 32;   // pages mapped in views, as a multiple of the pages there are: only addresses are spent

@@ -38,6 +38,7 @@ const std::vector<std::pair<std::string, Setter>>& setters() {
         {"recall", [](Config c, Text k, Text v) { c.recall = onoff(k, v); }},
         {"keep_views", [](Config c, Text k, Text v) { c.keep_views = onoff(k, v); }},
         {"edit_views", [](Config c, Text k, Text v) { c.edit_views = onoff(k, v); }},
+        {"extend_views", [](Config c, Text k, Text v) { c.extend_views = onoff(k, v); }},
         {"cross_stream", [](Config c, Text k, Text v) { c.cross_stream = onoff(k, v); }},
         {"partial_ends", [](Config c, Text k, Text v) { c.partial_ends = onoff(k, v); }},
         {"most_mapped", [](Config c, Text k, Text v) { c.most_mapped = number<double>(k, v); }},

@@ -261,9 +261,9 @@ std::optional<MovieAllocator::Edit> MovieAllocator::cheapest_edit(const Site& si
     const bool crowded = static_cast<double>(mapped_) > config_.most_mapped * static_cast<double>(reserved_ / grain_);
     std::optional<Edit> best;
     Edit edit;
-    // Half the price of a new view: what an edit takes out of a view will be missed there, and cost another edit.
-    Bytes limit = (kReserveCost + round_up(site.bytes, grain_) / grain_ * kMapCost) / 2;
-    if (crowded) limit *= 8;
+    // Less than the price of a new view: what an edit takes out of a view will be missed there, and cost another edit.
+    Bytes limit = (kReserveCost + round_up(site.bytes, grain_) / grain_ * kMapCost) * 3 / 4;
+    if (crowded) limit *= 5;
     for (auto view = site.pool.views.begin(); view != site.pool.views.end() && limit > 0; ++view) {
         if (view->live_bytes != 0 || view->fixed()) continue;
         if (view->slots_for(site.bytes, grain_) > view->reserved / grain_) continue;
@@ -450,7 +450,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::make_view(const Site& s
     // It then holds what the tail would have held, too.
     if (recipe.tail != nullptr && excess == 0) add(recipe.tail->begin, table_.ceil(recipe.tail->end));
     // Twice the addresses: requests that grow step by step extend the same view.
-    view.reserved = 2 * view.slots.size() * grain_;
+    view.reserved = (config_.extend_views ? 2 : 1) * view.slots.size() * grain_;
 
     std::optional<Placement> placement;
     auto placed = site.pool.views.end();

@@ -111,6 +111,7 @@ void bind_replay(nb::module_& m) {
         .def_ro("reserved_at_external", &ReplayResult::reserved_at_external)
         .def_ro("retries", &ReplayResult::retries)
         .def_ro("ledger", &ReplayResult::ledger)
+        .def_ro("before_last_quarter", &ReplayResult::before_last_quarter)
         .def_ro("seconds_last_quarter", &ReplayResult::seconds_last_quarter)
         .def_ro("seconds_to_first_peak", &ReplayResult::seconds_to_first_peak)
         .def_ro("stalled_rows", &ReplayResult::stalled_rows)

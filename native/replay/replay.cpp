@@ -70,7 +70,6 @@ class Loop {
         const Floor floor = floor_of(trace_);
         const std::size_t rows = trace_.rows();
         const std::size_t last_quarter = rows - rows / 4;
-        double seconds_before = 0;
         ViewCounters views_before;
 
         bool going = allocate_start();
@@ -78,7 +77,7 @@ class Loop {
         if (floor.row < 0) result_.seconds_to_first_peak = ledger_.seconds;
         for (std::size_t row = 0; row < rows && going; ++row) {
             if (row == last_quarter) {
-                seconds_before = ledger_.seconds;
+                result_.before_last_quarter = ledger_;
                 views_before = allocator_.views();
             }
             if (row % kProgressStep == 0 && options_.progress && !options_.progress(row)) {
@@ -101,7 +100,7 @@ class Loop {
         result_.retries = static_cast<std::uint64_t>(allocator_.statistics().num_alloc_retries);
         result_.views = allocator_.views();
         if (going && rows > 0) {
-            result_.seconds_last_quarter = ledger_.seconds - seconds_before;
+            result_.seconds_last_quarter = ledger_.seconds - result_.before_last_quarter.seconds;
             result_.views_last_quarter = {.created = result_.views.created - views_before.created,
                                           .edited = result_.views.edited - views_before.edited,
                                           .reused = result_.views.reused - views_before.reused,

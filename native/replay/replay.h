@@ -42,6 +42,7 @@ struct ReplayResult {
     std::vector<std::int64_t> reserved_at_external;  // held when another owner takes its memory, after any reclaim()
     std::uint64_t retries = 0;
     Ledger ledger;                     // of the rows, start state included
+    Ledger before_last_quarter;        // the account when the last quarter of the rows began, if it did
     double seconds_last_quarter = 0;   // modelled driver time in the last quarter of the rows
     double seconds_to_first_peak = 0;  // until requested bytes first reached their peak
     std::uint64_t stalled_rows = 0;

@@ -173,6 +173,3 @@ PHANTOM_API int cudaLibraryGetKernel(void** kernel, void* library, const char*) 
         return kSuccess;
     });
 }
-PHANTOM_API int cudaKernelSetAttributeForDevice(void*, int, int, int) {
-    return runtime_call("cudaKernelSetAttributeForDevice", Needs::context, [](Machine&, Lock&) { return kSuccess; });
-}

@@ -1,5 +1,6 @@
 """Where recorded traces lie, and working through many of them at once."""
 
+import csv
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -9,6 +10,8 @@ from typing import TypeVar
 from movie.errors import InputError
 
 SNAPSHOT_SUFFIXES = (".pickle", ".pickle.gz", ".html")
+
+GMLAKE_ITERATIONS = 30  # in each of the traces on which it was measured
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -43,6 +46,20 @@ def case_files(data: Path) -> list[Path]:
 def gmlake_files(data: Path) -> list[Path]:
     """The traces on which the released GMLake was measured: allocations and frees alone."""
     return _files(data / "gmlake-traces", (".bin.xz",))
+
+
+def iterations_of(path: Path) -> int | None:
+    """Iterations of a recorded run, as the INDEX.tsv beside it or the measurement of GMLake says; None: nobody does."""
+    if path.name.endswith(".bin.xz"):
+        return GMLAKE_ITERATIONS
+    index = path.with_name("INDEX.tsv")
+    if not index.is_file():
+        return None
+    with index.open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            if row["file"] == path.name and row.get("iterations", "").isdecimal():
+                return int(row["iterations"])
+    return None
 
 
 def files_in(paths: Iterable[str | Path]) -> Iterator[Path]:

@@ -30,6 +30,7 @@ class ReplayResult:
     end_reserved: int = 0
     retries: int = 0  # requests that made the allocator flush what it had cached, or wait
     driver: Mapping[str, int] = field(default_factory=dict)  # calls by name
+    driver_last_quarter: Mapping[str, int] = field(default_factory=dict)  # of these, in the last quarter of the rows
     driver_seconds: float = 0.0
     driver_seconds_last_quarter: float = 0.0  # of the rows
     driver_seconds_to_first_peak: float = 0.0  # until the requested bytes first reach their peak
@@ -113,6 +114,7 @@ def replay(
         end_reserved=result.end_reserved,
         retries=result.retries,
         driver=result.ledger.calls(),
+        driver_last_quarter=_late(result) if result.completed else {},
         driver_seconds=result.ledger.seconds,
         driver_seconds_last_quarter=result.seconds_last_quarter,
         driver_seconds_to_first_peak=result.seconds_to_first_peak,
@@ -126,6 +128,11 @@ def replay(
         host_ns_per_event=result.host_ns_per_event,
         timeline=result.timeline,
     )
+
+
+def _late(result: _core.ReplayResult) -> dict[str, int]:
+    before = result.before_last_quarter.calls()
+    return {call: count - before[call] for call, count in result.ledger.calls().items()}
 
 
 def _floor(columns: _core.TraceColumns, options: Mapping[str, str] | None, memory: int | None) -> ReplayResult:

@@ -19,6 +19,7 @@ from pathlib import Path
 from movie import _core
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
+from movie.evaluate.recorded import GMLAKE_ITERATIONS
 from movie.evaluate.replay import ReplayResult
 from movie.evaluate.replay import replay as replay_trace
 from movie.trace import read_trace
@@ -52,7 +53,6 @@ GMLAKE_ON_AN_AMPLE_CARD = {
 
 # Card in MiB -> driver milliseconds an iteration in steady state; None: out of memory.
 UNDER_PRESSURE = "fsdp1_opt6.7b_R_var.bin.xz"
-ITERATIONS = 30
 GMLAKE_UNDER_PRESSURE = {26496: None, 28736: 1848, 29760: 883, 30784: 418, 31808: 347, 32832: 322, 33856: 66}
 EXPANDABLE_MILLISECONDS = {26496: 405, 28736: 120, 29760: 71, 30784: 38, 31808: 22, 32832: 15, 33856: 16}
 
@@ -158,7 +158,7 @@ def under_pressure(
         ours = None
         if whole.completed:
             late = memory_seconds(whole) - memory_seconds(_on_card(first, allocator, card))
-            ours = 1000 * late / (ITERATIONS // 4)
+            ours = 1000 * late / (GMLAKE_ITERATIONS // 4)
         allowed = tolerance * milliseconds if milliseconds and milliseconds >= 20 else float("inf")
         yield Comparison(f"{UNDER_PRESSURE} card {card} MiB", "ms", milliseconds, ours, allowed)
 
