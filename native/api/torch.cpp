@@ -106,7 +106,6 @@ MovieAllocator::ContextSource source_named(const std::string& stacks) {
 }  // namespace
 
 void bind_torch(nb::module_& m) {
-    nb::exception<cuda::Unavailable>(m, "CudaUnavailable", PyExc_RuntimeError);
     nb::module_ torch = m.def_submodule(
         "torch", "MOVie under torch: one allocator a device, made when it is first asked for. Sizes in bytes.");
 

@@ -157,7 +157,8 @@ void Machine::log(const std::string& line) {
 std::string Machine::counters() const {
     std::ostringstream out;
     out << "{\"card\": " << quoted(card.name) << ", \"launches\": " << launches << ", \"violations\": " << violations
-        << ", \"now\": " << late.clock.now() << ", \"costs\": " << quoted(costs.name) << ", \"devices\": [";
+        << ", \"now\": " << late.clock.now() << ", \"pinned\": " << pinned.bytes()
+        << ", \"costs\": " << quoted(costs.name) << ", \"devices\": [";
     for (const Device& one : devices) {
         const Room& room = memory.room(one.index);
         out << (one.index == 0 ? "" : ", ") << "{\"active\": " << (one.active ? "true" : "false")

@@ -27,8 +27,8 @@ def test_movie_keeps_its_limits_where_native_does_not(lengths):
     case = _small(lengths)
     figures = {way.name: measure(case, way) for way in WAYS}
     on_smallest = measure(case, AUTO, smallest_card(figures[AUTO.name]["requested"]))
-    # So small a model makes too few large requests for a repetition to be trusted after three steps, and its slack of
-    # some pages is more than 0.5 % of what it has: `python -m movie.evaluate.live` holds the large ones to these limits.
+    # So small a model makes too few large requests for a repetition to be trusted after three steps, and a few pages of
+    # slack are more than 0.5 % of it: `python -m movie.evaluate.live` holds the large ones to these limits.
     large = ("movie-lean uses less", "movie-lean calls the driver")
     missed = [text for text in missed_limits(case, figures, on_smallest) if not text.startswith(large)]
     assert missed == []

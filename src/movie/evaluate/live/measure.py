@@ -20,8 +20,8 @@ LAG = 1000
 
 
 def measure(case: Case, way: Way, memory: int | None = None, lag: int = LAG, **variables: str) -> dict[str, Any]:
-    """What `live.run` wrote of the program, on a card of `memory` bytes (None: as large as the real one), which is `lag`
-    launches behind the host.
+    """What `live.run` wrote of the program, on a card that is `lag` launches behind the host and has `memory` bytes
+    beside a context (None: what the real one has).
 
     Raises InputError where it failed for another reason than memory.
     """
