@@ -12,6 +12,7 @@ pip's reason. Exits with 1 if one that could be had does not work.
 import argparse
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -56,11 +57,13 @@ class Outcome:
         return not self.problem and {self.symbols, *self.modes.values()} != {"ok"}
 
 
-def last_line(text: str) -> str:
+def reason(text: str) -> str:
+    """The line of a program's output that tells best why it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    errors = [line for line in lines if line.startswith(("ERROR", "phantom:")) or "Error" in line]
-    chosen = (errors or lines or ["no output"])[-1 if errors and "Error:" in errors[-1] else 0]
-    return chosen[:160]
+    if said := [line for line in lines if line.startswith("phantom:")]:
+        return said[0][:160]  # the ones after it say what to do
+    errors = [line for line in lines if line.startswith("ERROR:") or re.match(r"\w*(Error|Exception)\b", line)]
+    return (errors or lines or ["no output"])[-1][:160]
 
 
 def install(release: str, folder: Path, python: str) -> str:
@@ -83,7 +86,7 @@ def install(release: str, folder: Path, python: str) -> str:
         result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"not installable: took longer than {INSTALL_SECONDS} s"
-    return "" if result.returncode == 0 else f"not installable: {last_line(result.stderr)}"
+    return "" if result.returncode == 0 else f"not installable: {reason(result.stderr)}"
 
 
 def run(folder: Path, mode: str, card: str) -> tuple[str, dict[str, object]]:
@@ -99,7 +102,7 @@ def run(folder: Path, mode: str, card: str) -> tuple[str, dict[str, object]]:
         except subprocess.TimeoutExpired:
             return f"took longer than {RUN_SECONDS} s", {}
     if result.returncode != 0:
-        return f"exit code {result.returncode}: {last_line(result.stderr)}", {}
+        return f"exit code {result.returncode}: {reason(result.stderr)}", {}
     return "ok", json.loads(result.stdout.splitlines()[-1])
 
 
@@ -109,11 +112,7 @@ def symbols(folder: Path) -> str:
     result = subprocess.run(
         [sys.executable, str(SYMBOLS), "--check", str(site)], capture_output=True, text=True, check=False
     )
-    return (
-        "ok"
-        if result.returncode == 0
-        else last_line(result.stdout.splitlines()[-1] if result.stdout else result.stderr)
-    )
+    return "ok" if result.returncode == 0 else reason(result.stdout or result.stderr)
 
 
 def attempt(release: str, python: str, card: str) -> Outcome:

@@ -125,6 +125,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
 
 void MovieAllocator::empty_cache() {
     const std::lock_guard lock(mutex_);
+    history_.add({.kind = HistoryEvent::Kind::empty_cache});
     collect();
     give_back(~Bytes{0}, true);
 }

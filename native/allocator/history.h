@@ -22,6 +22,7 @@ struct HistoryEvent {
         out_of_memory,
         lend,       // bytes at home now belong to the block in a view whose alloc follows
         give_home,  // and are at home again; follows the free_completed
+        empty_cache,
     } kind = Kind::alloc;
     Address address = 0;  // out_of_memory: bytes that the card had left
     Bytes size = 0;
@@ -35,7 +36,7 @@ struct HistoryEvent {
 constexpr std::string_view name_of(HistoryEvent::Kind kind) {
     constexpr std::string_view kNames[] = {"alloc",         "free_requested", "free_completed", "segment_map",
                                            "segment_unmap", "stitch",         "edit",           "oom",
-                                           "lend",          "give_home"};
+                                           "lend",          "give_home",      "empty_cache"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 

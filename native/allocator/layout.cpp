@@ -11,7 +11,7 @@ namespace {
 
 using State = LaidBlock::State;
 
-// What is known to lie at home addresses: blocks by address, and ranges that belong to a segment of their own.
+// What is known to lie at home addresses: blocks by address, and ranges whose bytes are in a view now.
 using Placed = std::map<Address, LaidBlock>;
 using Elsewhere = std::map<Address, Address>;
 
@@ -54,7 +54,7 @@ Layout MovieAllocator::layout() const {
         for (const Piece& piece : block->pieces) elsewhere.emplace(piece.begin, piece.end);
     }
     for (const auto& pool : pools_)
-        for (const auto& [family, owner] : pool->owners) {
+        for (const auto& [family, owner] : pool->owners)
             family->for_each_waiting([&placed](const SlabFamily::Waiting& block) {
                 placed.emplace(block.address, LaidBlock{.address = block.address,
                                                         .size = block.bytes(),
@@ -62,17 +62,6 @@ Layout MovieAllocator::layout() const {
                                                         .state = State::pending,
                                                         .context = block.context});
             });
-            family->for_each_slab([&, stream = timelines_.stream_of(owner)](const Slab& slab) {
-                const Bytes size = slab.home.end - slab.home.begin;
-                elsewhere.emplace(slab.home.begin, slab.home.end);
-                layout.push_back({.address = slab.home.begin,
-                                  .size = size,
-                                  .stream = stream,
-                                  .pool = pool->id,
-                                  .kind = LaidSegment::Kind::slab,
-                                  .blocks = tile(slab.home.begin, slab.home.end, placed)});
-            });
-        }
     for (const auto& pool : pools_)
         for (ArenaId arena = 0; arena < pool->arenas.size(); ++arena) {
             const Stream stream = timelines_.stream_of(pool->space.owner(arena));

@@ -23,7 +23,7 @@ struct LaidBlock {
 };
 
 struct LaidSegment {
-    enum class Kind : std::uint8_t { arena, slab, view };
+    enum class Kind : std::uint8_t { arena, view };
     Address address = 0;
     Bytes size = 0;
     Stream stream = 0;

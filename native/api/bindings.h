@@ -13,6 +13,7 @@ void bind_replay(nanobind::module_& m);     // traces through allocators, the na
 void bind_trace(nanobind::module_& m);      // scanning files of strangers before Python loads them
 void bind_placement(nanobind::module_& m);  // combine(), for tests and benchmarks
 void bind_validator(nanobind::module_& m);  // an allocator under watch
+void bind_cuda(nanobind::module_& m);       // the CUDA device
 void bind_torch(nanobind::module_& m);      // movie._core.torch: the hooks and what they report
 void bind_testing(nanobind::module_& m);    // movie._core.testing
 

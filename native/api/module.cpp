@@ -15,5 +15,6 @@ NB_MODULE(_core, m) {
     movie::bind_trace(m);
     movie::bind_testing(m);
     movie::bind_placement(m);
+    movie::bind_cuda(m);
     movie::bind_torch(m);
 }

@@ -55,17 +55,6 @@ const MovieAllocator* allocator_of(int device) {
     return entry == nullptr ? nullptr : &entry->allocator;
 }
 
-const char* name_of(LaidSegment::Kind kind) {
-    switch (kind) {
-        case LaidSegment::Kind::slab:
-            return "slab";
-        case LaidSegment::Kind::view:
-            return "view";
-        default:
-            return "arena";
-    }
-}
-
 const char* name_of(LaidBlock::State state) {
     switch (state) {
         case LaidBlock::State::live:
@@ -87,7 +76,7 @@ nb::list layout(int device) {
             blocks.append(
                 nb::make_tuple(block.address, block.size, block.requested, name_of(block.state), block.context));
         segments.append(nb::make_tuple(segment.address, segment.size, segment.stream, Pools::get().id_of(segment.pool),
-                                       name_of(segment.kind), blocks));
+                                       segment.kind == LaidSegment::Kind::view, blocks));
     }
     return segments;
 }
@@ -117,7 +106,6 @@ MovieAllocator::ContextSource source_named(const std::string& stacks) {
 }  // namespace
 
 void bind_torch(nb::module_& m) {
-    nb::exception<cuda::Unavailable>(m, "CudaUnavailable", PyExc_RuntimeError);
     nb::module_ torch = m.def_submodule(
         "torch", "MOVie under torch: one allocator a device, made when it is first asked for. Sizes in bytes.");
 
@@ -246,10 +234,9 @@ void bind_torch(nb::module_& m) {
         "raised.");
     torch.def("history", &history, nb::arg("device"),
               "(kind, address, size, stream, pool, stack, time in microseconds) of each event, oldest first.");
-    torch.def(
-        "layout", &layout, nb::arg("device"),
-        "(address, size, stream, pool, kind, blocks) of each segment, blocks as (address, size, requested, state, "
-        "stack).");
+    torch.def("layout", &layout, nb::arg("device"),
+              "(address, size, stream, pool, whether it is a view, blocks) of each segment, blocks as (address, size, "
+              "requested, state, stack).");
     torch.def("stack_frames", &stack_frames, nb::arg("number"),
               "(code object, line) of each frame of a stack, innermost first.");
 }

@@ -32,18 +32,18 @@ const BridgeTable* core = nullptr;
     std::abort();  // not reached; TORCH_CHECK throws
 }
 
-void copy(const Stat& from, c10::CachingAllocator::Stat& to) {
+// The types of torch's counters have moved between its versions; their members and order have not.
+template <class TorchStat>
+void copy(const Stat& from, TorchStat& to) {
     to.current = from.current;
     to.peak = from.peak;
     to.allocated = from.allocated;
     to.freed = from.freed;
 }
 
-void copy(const StatByKind& from, c10::CachingAllocator::StatArray& to) {
-    using c10::CachingAllocator::StatType;
-    copy(from[PoolKind::all], to[static_cast<std::size_t>(StatType::AGGREGATE)]);
-    copy(from[PoolKind::small], to[static_cast<std::size_t>(StatType::SMALL_POOL)]);
-    copy(from[PoolKind::large], to[static_cast<std::size_t>(StatType::LARGE_POOL)]);
+template <class TorchStats>
+void copy(const StatByKind& from, TorchStats& to) {
+    for (std::size_t kind = 0; kind < from.kinds.size(); ++kind) copy(from.kinds[kind], to[kind]);
 }
 
 class Bridge final : public Pluggable {
@@ -101,9 +101,9 @@ class Bridge final : public Pluggable {
 
     // For C++ callers; what Python calls has the trace and its stacks too.
 #if MOVIE_TORCH >= 213
-    caching::SnapshotInfo snapshot(c10::MempoolId_t pool, bool) override { return snapshot_of(pool); }
+    caching::SnapshotInfo snapshot(c10::cuda::MempoolId_t pool, bool) override { return snapshot_of(pool); }
 #elif MOVIE_TORCH >= 208
-    caching::SnapshotInfo snapshot(c10::MempoolId_t pool) override { return snapshot_of(pool); }
+    caching::SnapshotInfo snapshot(c10::cuda::MempoolId_t pool) override { return snapshot_of(pool); }
 #else
     caching::SnapshotInfo snapshot() override { return snapshot_of({0, 0}); }
 #endif
@@ -117,7 +117,7 @@ class Bridge final : public Pluggable {
     }
 
     // --- pools -------------------------------------------------------------------------------------------------------
-    void beginAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t id,
+    void beginAllocateToPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id,
                              std::function<bool(cudaStream_t)> filter) override {
         core->route(device, id,
                     [filter = std::move(filter)](void* stream) { return filter(static_cast<cudaStream_t>(stream)); });
@@ -125,7 +125,7 @@ class Bridge final : public Pluggable {
         core->begin_capture();  // torch does not say when a capture begins: whatever is routed may be one
 #endif
     }
-    void endAllocateToPool(c10::DeviceIndex device, c10::MempoolId_t id) override {
+    void endAllocateToPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override {
         core->stop_routing(device, id);
 #if MOVIE_TORCH < 213
         core->end_capture();
@@ -135,22 +135,29 @@ class Bridge final : public Pluggable {
     void markCaptureBegin(c10::DeviceIndex) override { core->begin_capture(); }
     void markCaptureEnd(c10::DeviceIndex) override { core->end_capture(); }
 #endif
-    void releasePool(c10::DeviceIndex device, c10::MempoolId_t id) override { core->release_pool(device, id); }
-#if MOVIE_TORCH >= 207
-    int getPoolUseCount(c10::DeviceIndex device, c10::MempoolId_t id) override { return core->pool_uses(device, id); }
+    void releasePool(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override { core->release_pool(device, id); }
+    int getPoolUseCount(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override {
+        return core->pool_uses(device, id);
+    }
+#if MOVIE_TORCH < 207
+    void ensureExistsAndIncrefPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override {
+        core->use_pool(device, id);
+    }
 #endif
 #if MOVIE_TORCH >= 208
-    void createOrIncrefPool(c10::DeviceIndex device, c10::MempoolId_t id,
+    void createOrIncrefPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id,
                             std::shared_ptr<caching::CUDAAllocator> own) override {
         if (own != nullptr && own.get() != this) refuse("a MemPool with an allocator of its own; leave it out");
         core->use_pool(device, id);
     }
 #endif
 #if MOVIE_TORCH >= 209
-    void setUseOnOOM(c10::DeviceIndex device, c10::MempoolId_t id, bool use) override {
+    void setUseOnOOM(c10::DeviceIndex device, c10::cuda::MempoolId_t id, bool use) override {
         core->lend_pool(device, id, use);
     }
-    void setNoSplit(c10::DeviceIndex, c10::MempoolId_t) override { refuse("a MemPool whose segments are not split"); }
+    void setNoSplit(c10::DeviceIndex, c10::cuda::MempoolId_t) override {
+        refuse("a MemPool whose segments are not split");
+    }
 #endif
 
     // --- several devices ---------------------------------------------------------------------------------------------
@@ -193,7 +200,7 @@ class Bridge final : public Pluggable {
                                          static_cast<std::size_t>(now.reserved_bytes[PoolKind::all].current), device);
     }
 
-    static caching::SnapshotInfo snapshot_of(c10::MempoolId_t pool) {
+    static caching::SnapshotInfo snapshot_of(c10::cuda::MempoolId_t pool) {
         caching::SnapshotInfo snapshot;
         int devices = 0;
         C10_CUDA_CHECK(cudaGetDeviceCount(&devices));
@@ -201,13 +208,13 @@ class Bridge final : public Pluggable {
         for (int device = 0; device < devices; ++device)
             for (const LaidSegment& segment : core->layout(device)) {
                 const auto id = core->pool_id(segment.pool);
-                if (pool != c10::MempoolId_t{0, 0} && pool != c10::MempoolId_t(id)) continue;
+                if (pool != c10::cuda::MempoolId_t{0, 0} && pool != c10::cuda::MempoolId_t(id)) continue;
                 auto& made = snapshot.segments.emplace_back();
                 made.device = static_cast<c10::DeviceIndex>(device);
                 made.address = segment.address;
                 made.total_size = segment.size;
                 made.stream = reinterpret_cast<decltype(made.stream)>(segment.stream);
-                made.is_large = segment.kind != LaidSegment::Kind::slab;
+                made.is_large = true;
                 made.is_expandable = true;
                 made.owner_private_pool_id = id;
                 for (const LaidBlock& block : segment.blocks) {

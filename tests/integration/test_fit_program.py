@@ -1,8 +1,11 @@
 """`movie fit -- PROGRAM`: the smallest phantom card on which a program completes, by running it."""
 
 import json
+import signal
+import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import pytest
 from command_line import assert_one_line_error, movie
@@ -74,6 +77,21 @@ def test_a_program_that_fails_on_any_card(tmp_path):
     assert result.returncode == 2
     assert result.stdout == ""
     assert "exit code 4, however large the card" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_search(tmp_path, number):
+    program = tmp_path / "program.py"
+    program.write_text("import os, time\nprint(os.getpid(), flush=True)\ntime.sleep(600)\n")
+    command = [sys.executable, "-m", "movie", "fit", "--", sys.executable, program]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        child = int(process.stderr.readline())
+        process.send_signal(number)
+        output, _ = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert output == ""
+    assert not Path(f"/proc/{child}").exists()
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Bytes mode: device memory with bytes in it, and work that is really done and really late."""
 
 import pytest
-from phantom_calls import outcome, output
+from phantom_calls import CALLS, outcome, output
 
 # A page mapped at two places, and helpers that move whole blocks of bytes.
 VIEWS = """
@@ -102,6 +102,31 @@ print(look(there, 17), do("cudaMemcpyPeerAsync", there, 0, here, 0, 17, 0))
         MOVIE_PHANTOM_BYTES="1",
     )
     assert lines == ["b'to the other card' 1"]
+
+
+def test_bytes_of_an_exported_handle_are_seen_by_another_process() -> None:
+    lines = output(
+        VIEWS
+        + """
+import os, subprocess, sys
+page, file = create(2 * MIB, handles=1), c_int()
+place = mapped([page])
+put(place + 77, b"from the first")
+ok("cudaDeviceSynchronize")
+ok("cuMemExportToShareableHandle", byref(file), page, 1, 0)
+code = PROGRAM_SO_FAR + f'''
+page = get("cuMemImportFromShareableHandle", {file.value}, 1)
+place = mapped([page])
+print(look(place + 77, 14), cuda.movie_phantom_used(0), flush=True)
+put(place + 77, b"from the other")
+ok("cudaDeviceSynchronize")
+'''
+subprocess.run([sys.executable, "-c", code], pass_fds=[file.value], check=True)
+print(look(place + 77, 14))
+""".replace("PROGRAM_SO_FAR", repr(CALLS + VIEWS)),
+        MOVIE_PHANTOM_BYTES="1",
+    )
+    assert lines == ["b'from the first' 0", "b'from the other'"]
 
 
 def test_a_graph_does_its_copies_each_time_it_is_launched() -> None:

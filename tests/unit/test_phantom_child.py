@@ -183,6 +183,14 @@ def test_signals_are_passed_on():
         assert time.monotonic() - begun < 30
 
 
+def test_an_interrupt_reaches_a_program_that_a_shell_runs():
+    command = ["sh", "-c", 'sleep 60; exit "$?"']
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    begun = time.monotonic()
+    assert run_program(command, os.environ) == 128 + signal.SIGINT
+    assert time.monotonic() - begun < 30
+
+
 STUBBORN = """
 import signal, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)

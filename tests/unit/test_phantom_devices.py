@@ -231,7 +231,7 @@ def test_the_driver_is_found_under_its_own_names() -> None:
 
 @pytest.mark.parametrize(("version", "answers"), [(12040, "12040 1 0"), (13000, "13000 7 1")])
 def test_functions_of_one_name_are_those_of_the_loaded_runtime(version: int, answers: str, tmp_path: Path) -> None:
-    """CUDA 12 has one argument fewer. The runtime of a wheel says which it is, also when it is loaded for one module."""
+    """CUDA 12 has one argument fewer. The runtime of the wheel says which it is, also when only one module sees it."""
     source, library = tmp_path / "cudart.c", tmp_path / f"libcudart.so.{version // 1000}"
     source.write_text(f"int cudaRuntimeGetVersion(int* out) {{ *out = {version}; return 0; }}")
     subprocess.run(["cc", "-shared", "-fPIC", str(source), "-o", str(library)], check=True)

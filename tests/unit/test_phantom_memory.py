@@ -1,7 +1,7 @@
 """Memory of the phantom card, and the rules of its driver: a broken one is a code and one line that names the call."""
 
 import pytest
-from phantom_calls import outcome, output
+from phantom_calls import CALLS, outcome, output
 
 TWO_PAGES = """
 place = get("cuMemAddressReserve", 8 * MIB, 0, 0, 0)
@@ -90,6 +90,14 @@ BROKEN = {
         'do("cuMemRelease", first) or do("cuMemMap", place + 6 * MIB, 2 * MIB, 0, first, 0)',
         "no such handle, or released",
     ),
+    "the card is said to be the host": (
+        'do("cudaMemcpy", place, place + MIB, 8, 2)',
+        "the kind 2 is not that of the addresses",
+    ),
+    "the host is said to be the card": (
+        'do("cudaMemcpy", ctypes.addressof(ctypes.create_string_buffer(8)), get("cudaMalloc", 8), 8, 3)',
+        "the kind 3 is not that of the addresses",
+    ),
     "a plain free of a mapping": ('do("cudaFree", place)', "no allocation begins there"),
     "a plain free inside an allocation": (
         'do("cudaFree", get("cudaMalloc", 4 * MIB) + 512)',
@@ -160,6 +168,32 @@ def test_handles_go_to_other_processes_as_files() -> None:
         print(do("cuMemCreate", byref(c_uint64()), 2 * MIB, byref(Prop(1, 8, 1, 0)), 0))
     """)
     assert lines == ["4", "True 4", "0", "1", "800"]
+
+
+def test_plain_allocations_go_to_other_processes_by_name() -> None:
+    token = """
+class Token(ctypes.Structure):
+    _fields_ = [("bytes", c_uint8 * 64)]
+"""
+    lines = output(
+        token
+        + """
+import subprocess, sys
+place, silent = get("cudaMalloc", 6 * MIB), event(2)
+memory, passed = Token(), Token()
+ok("cudaIpcGetMemHandle", byref(memory), place + 4096)
+ok("cudaIpcGetEventHandle", byref(passed), event(6))
+print(do("cudaIpcOpenMemHandle", byref(c_uint64()), memory, 1), do("cudaIpcGetEventHandle", byref(Token()), silent))
+code = PROGRAM_SO_FAR + f'''
+place = get("cudaIpcOpenMemHandle", Token.from_buffer_copy({bytes(memory)!r}), 1)
+passed = get("cudaIpcOpenEventHandle", Token.from_buffer_copy({bytes(passed)!r}))
+print(cuda.movie_phantom_used(0), do("cudaMemset", place, 0, 6 * MIB), do("cudaEventQuery", passed))
+print(do("cudaFree", place), do("cudaIpcCloseMemHandle", place), do("cudaMemset", place, 0, 1))
+'''
+print(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout, end="")
+""".replace("PROGRAM_SO_FAR", repr(CALLS + token))
+    )
+    assert lines == ["201 400", "0 0 0", "1 0 1"]
 
 
 def test_pointers_are_known() -> None:

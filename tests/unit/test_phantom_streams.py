@@ -199,3 +199,19 @@ def test_unmapping_under_queued_work_is_caught() -> None:
     assert code == 0, errors
     assert "queued work (cudaMemsetAsync) still touches the range" in errors
     assert "is not accessible to device 0 any more" in errors
+
+
+def test_plain_frees_wait_for_the_card() -> None:
+    lines = output(
+        """
+        one, place, pinned = stream(), get("cudaMalloc", 4096), get("cudaHostAlloc", 4096, 0)
+        ok("cudaMemsetAsync", place, 1, 4096, one)
+        print(do("cudaStreamQuery", one), do("cudaFree", place), do("cudaStreamQuery", one))
+        place = get("cudaMalloc", 4096)
+        ok("cudaMemcpyAsync", place, pinned, 4096, 1, one)
+        print(do("cudaStreamQuery", one), do("cudaFreeHost", pinned), do("cudaStreamQuery", one))
+        print(do("cudaDeviceSynchronize"), counters()["violations"])
+        """,
+        lag=-1,
+    )
+    assert lines == ["600 0 0", "600 0 0", "0 0"]

@@ -19,25 +19,25 @@ std::optional<int> attribute(const Card& card, int number, int device) {
         case 6:
         case 7:
             return 65535;
-        case 8:
+        case 8:  // shared memory a block
             return card.shared_per_block;
-        case 9:
+        case 9:  // constant memory
             return 65536;
-        case 10:
+        case 10:  // threads a warp
             return 32;
-        case 11:
+        case 11:  // pitch of copies
             return std::numeric_limits<int>::max();
-        case 12:
+        case 12:  // registers a block, a multiprocessor
         case 82:
             return card.registers;
-        case 13:
+        case 13:  // clock
             return card.clock;
-        case 14:
+        case 14:  // alignment of textures, surfaces
         case 30:
             return 512;
-        case 15:
+        case 15:  // copies beside kernels
             return 1;
-        case 16:
+        case 16:  // multiprocessors
             return card.multiprocessors;
         case 19:  // can map host memory
         case 31:  // concurrent kernels
@@ -62,65 +62,65 @@ std::optional<int> attribute(const Card& card, int number, int device) {
         case 102:  // virtual memory management
         case 103:  // POSIX file descriptors
             return card.virtual_memory ? 1 : 0;
-        case 32:
+        case 32:  // ECC
             return card.ecc ? 1 : 0;
-        case 33:
+        case 33:  // PCI bus
             return 7 + device;
-        case 36:
+        case 36:  // clock of the memory
             return card.memory_clock;
-        case 37:
+        case 37:  // width of the bus
             return card.bus_width;
-        case 38:
+        case 38:  // L2 cache
             return card.l2_cache;
-        case 39:
+        case 39:  // threads a multiprocessor
             return card.threads_per_multiprocessor;
-        case 40:
+        case 40:  // copy engines
             return card.copy_engines;
-        case 51:
+        case 51:  // alignment of pitched textures
             return 32;
-        case 75:
+        case 75:  // compute capability
             return card.major;
         case 76:
             return card.minor;
-        case 81:
+        case 81:  // shared memory a multiprocessor
             return card.shared_per_multiprocessor;
-        case 87:
+        case 87:  // single to double precision
             return card.minor == 0 && card.major < 10 ? 2 : 64;
-        case 97:
+        case 97:  // shared memory that a block may ask for
             return card.shared_per_block_optin;
-        case 106:
+        case 106:  // blocks a multiprocessor
             return card.blocks_per_multiprocessor;
-        case 108:
+        case 108:  // L2 cache that can be set aside
             return card.major >= 8 ? card.l2_cache / 4 * 3 : 0;
-        case 109:
+        case 109:  // window of access policies
             return card.major >= 8 ? 128 * 1024 * 1024 : 0;
-        case 111:
+        case 111:  // shared memory that the system takes of each block
             return card.major >= 8 ? card.shared_reserved_per_block : 0;
         case 119:  // pools can be shared by file descriptors
             return 1;
         case 120:  // clusters
             return card.major >= 9 ? 1 : 0;
-        case 126:
+        case 126:  // domains of memory order
             return card.major >= 9 ? 4 : 1;
-        case 128:
+        case 128:  // fabric handles
             return card.fabric ? 1 : 0;
-        case 130:
+        case 130:  // NUMA
             return 0;
-        case 131:
+        case 131:  // NUMA node of the card, of the host
         case 134:
             return -1;
-        case 142:
+        case 142:  // pools in host memory
         case 144:
             return 0;
-        default:  // textures, surfaces, and what these cards lack
-            return number >= 21 && number <= 77 ? 16384 : 0;
-        case 17:
+        case 17:  // time limit for kernels, integrated, compute mode, other drivers, PCI domain
         case 18:
         case 20:
         case 34:
         case 35:
         case 50:
             return 0;
+        default:  // limits of textures and surfaces, and what these cards lack
+            return number >= 21 && number <= 77 ? 16384 : 0;
     }
 }
 

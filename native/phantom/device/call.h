@@ -45,7 +45,7 @@ int call(const char* name, Needs needs, Body&& body) {
     try {
         if (needs == Needs::context)
             if (const int code = machine->activate(Machine::current()); code != kSuccess) return code;
-        machine->settle();
+        machine->late.settle();
         const int code = std::forward<Body>(body)(*machine, lock);
         return code;
     } catch (const RuleViolation& broken) {

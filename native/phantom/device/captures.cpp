@@ -1,4 +1,4 @@
-// Captures of the machine: how they spread over streams, what breaks them, and the graphs that come of them.
+// Captures of the machine: how they spread over streams, what breaks them, and the launch of what comes of them.
 #include <algorithm>
 
 #include "phantom/device/codes.h"
@@ -26,14 +26,6 @@ std::unordered_set<const Node*> ancestors(const std::vector<Node*>& from) {
         open.insert(open.end(), node->dependencies.begin(), node->dependencies.end());
     }
     return seen;
-}
-
-void copy_steps(const Graph& graph, std::vector<GraphExec::Step>& steps) {
-    // Nodes are in the order in which they were captured, or added behind what they depend on.
-    for (const auto& node : graph.nodes) {
-        steps.push_back({node->kind, node->run});
-        for (const auto& body : node->bodies) copy_steps(*body, steps);
-    }
 }
 
 }  // namespace
@@ -93,7 +85,7 @@ int Machine::begin_capture(Stream& stream, CaptureMode mode, Graph* into, std::v
     capture->thread = std::this_thread::get_id();
     capture->origin = &stream;
     capture->owns_graph = into == nullptr;
-    capture->graph = into == nullptr ? create_graph() : into;
+    capture->graph = into == nullptr ? graphs.create() : into;
     capture->streams.insert(&stream);
     stream.capture = capture;
     stream.tail = std::move(behind);
@@ -133,7 +125,7 @@ int Machine::end_capture(Stream& stream, Graph*& graph) {
     if (code == kSuccess)
         graph = capture->graph;
     else if (capture->owns_graph)
-        destroy_graph(capture->graph);
+        graphs.destroy(capture->graph);
     return code;
 }
 
@@ -179,72 +171,6 @@ int Machine::wait_event(Stream& stream, Event& event) {
     if (const int code = check_enqueue(stream); code != kSuccess) return code;
     order_behind(stream, event.place);
     return kSuccess;
-}
-
-// --- graphs ----------------------------------------------------------------------------------------------------------
-
-Graph* Machine::create_graph() {
-    auto graph = std::make_unique<Graph>();
-    Graph* handle = graph.get();
-    graphs.emplace(handle, std::move(graph));
-    return handle;
-}
-
-bool Machine::owns(const Graph* graph) const {
-    return graphs.contains(const_cast<Graph*>(graph)) || bodies_.contains(graph);
-}
-
-Graph* Machine::create_body(Node& node) {
-    node.bodies.push_back(std::make_unique<Graph>());
-    bodies_.insert(node.bodies.back().get());
-    return node.bodies.back().get();
-}
-
-Graph* Machine::clone_graph(const Graph& graph) {
-    Graph* copy = create_graph();
-    std::unordered_map<const Node*, Node*> copies;
-    for (const auto& node : graph.nodes) {
-        std::vector<Node*> dependencies;
-        for (const Node* one : node->dependencies) dependencies.push_back(copies.at(one));
-        Node* twin = copy->add(node->kind, std::move(dependencies));
-        twin->run = node->run;
-        copies.emplace(node.get(), twin);
-    }
-    copy->holds = graph.holds;
-    for (const auto& [object, count] : copy->holds) hold(object, count);
-    return copy;
-}
-
-void Machine::let_go(UserObject* object, std::uint64_t count) {
-    object->references -= std::min(count, object->references);
-    if (object->references > 0) return;
-    // Destructors of the program run like host functions: not under the lock, not in a thread of the program's.
-    host_only([object] {
-        object->destroy(object->value);
-        delete object;
-    });
-}
-
-void Machine::destroy_graph(Graph* graph) {
-    for (const auto& node : graph->nodes)
-        for (const auto& body : node->bodies) bodies_.erase(body.get());
-    for (const auto& [object, count] : graph->holds) let_go(object, count);
-    graphs.erase(graph);
-}
-
-GraphExec* Machine::instantiate(Graph& graph) {
-    auto exec = std::make_unique<GraphExec>();
-    copy_steps(graph, exec->steps);
-    exec->holds = graph.holds;
-    for (const auto& [object, count] : exec->holds) hold(object, count);
-    GraphExec* handle = exec.get();
-    execs.emplace(handle, std::move(exec));
-    return handle;
-}
-
-void Machine::destroy_exec(GraphExec* exec) {
-    for (const auto& [object, count] : exec->holds) let_go(object, count);
-    execs.erase(exec);
 }
 
 int Machine::launch_graph(GraphExec& exec, Stream& stream) {

@@ -14,6 +14,7 @@ enum Code : int {
     kInvalidDevice = 101,
     kInvalidImage = 200,
     kInvalidContext = 201,
+    kNoKernelImage = 209,
     kPeerAccessUnsupported = 217,
     kInvalidHandle = 400,
     kIllegalState = 401,

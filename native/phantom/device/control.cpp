@@ -38,12 +38,12 @@ PHANTOM_API std::uint64_t movie_phantom_violations() {
 }
 // The virtual time, in ticks: pieces of work handed over, and what was waited for.
 PHANTOM_API std::uint64_t movie_phantom_now() {
-    return ask([](Machine& machine) { return machine.clock.now(); });
+    return ask([](Machine& machine) { return machine.late.clock.now(); });
 }
 PHANTOM_API void movie_phantom_advance(std::uint64_t ticks) {
     ask([&](Machine& machine) {
-        machine.clock.advance(ticks);
-        machine.settle();
+        machine.late.clock.advance(ticks);
+        machine.late.settle();
         return std::uint64_t{0};
     });
 }

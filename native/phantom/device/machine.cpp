@@ -88,7 +88,8 @@ Machine::Machine(Settings asked, Card of)
       card(std::move(of)),
       costs(cost_table(settings.costs)),
       memory(settings.count, card.memory, settings.taken, card.granularity, settings.bytes),
-      clock(settings.lag, settings.seed) {
+      late(mutex, Clock(settings.lag, settings.seed), [this](const Task& task) { perform(task); }),
+      graphs([this](std::function<void()> function) { late.call_soon(std::move(function)); }) {
     devices.resize(static_cast<std::size_t>(settings.count));
     for (int index = 0; index < settings.count; ++index) {
         device(index).index = index;
@@ -156,7 +157,8 @@ void Machine::log(const std::string& line) {
 std::string Machine::counters() const {
     std::ostringstream out;
     out << "{\"card\": " << quoted(card.name) << ", \"launches\": " << launches << ", \"violations\": " << violations
-        << ", \"now\": " << clock.now() << ", \"costs\": " << quoted(costs.name) << ", \"devices\": [";
+        << ", \"now\": " << late.clock.now() << ", \"pinned\": " << pinned.bytes()
+        << ", \"costs\": " << quoted(costs.name) << ", \"devices\": [";
     for (const Device& one : devices) {
         const Room& room = memory.room(one.index);
         out << (one.index == 0 ? "" : ", ") << "{\"active\": " << (one.active ? "true" : "false")

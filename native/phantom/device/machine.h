@@ -3,21 +3,18 @@
 // One lock guards it all; functions hold it while they run (call.h). Only host functions of streams run without.
 #pragma once
 
-#include <condition_variable>
-#include <deque>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
 #include "driver/ledger.h"
 #include "phantom/device/card.h"
-#include "phantom/device/clock.h"
+#include "phantom/device/graphs.h"
+#include "phantom/device/late_work.h"
 #include "phantom/device/memory.h"
 #include "phantom/device/pinned.h"
 #include "phantom/device/pool.h"
@@ -36,14 +33,6 @@ struct Device {
     Ledger ledger;
 };
 
-// A stretch of memory that a piece of work touches.
-struct Touch {
-    Address begin = 0;
-    Bytes size = 0;
-    bool host = false;
-    int device = -1;  // the device that must be able to; -1: the stream's
-};
-
 class Machine {
   public:
     // The phantom of this process, made at the first call; null where the settings name no card. It is never destroyed:
@@ -60,7 +49,8 @@ class Machine {
     Memory memory;
     Pinned pinned;
     std::vector<std::unique_ptr<Pool>> pools;  // of each device
-    Clock clock;
+    LateWork late;
+    Graphs graphs;
     int broken = 0;  // after an illegal access every call fails with this
 
     // --- devices -----------------------------------------------------------------------------------------------------
@@ -90,22 +80,14 @@ class Machine {
     // A function of the program, called by a thread of the phantom's when the card gets there.
     int host_function(Stream& stream, std::function<void()> function);
 
-    // --- time --------------------------------------------------------------------------------------------------------
-    // Everything that is due is done.
-    void settle();
-    [[nodiscard]] bool reached(Place place) const;
     // The program waits. `lock` is let go of while host functions run.
     void wait_until(Place place, std::unique_lock<std::mutex>& lock);
     void wait_for_all(int device, std::unique_lock<std::mutex>& lock);
-    // Whether queued work touches the range; says which.
-    [[nodiscard]] const char* pending_touch(Address begin, Bytes size, bool host) const;
 
     // --- events ------------------------------------------------------------------------------------------------------
     Event* create_event(unsigned flags);
     void destroy_event(Event* event);
     [[nodiscard]] Event* event(void* handle) const;  // null for a handle that is none
-    // ready or not; a program that keeps asking sees time pass.
-    bool poll(Place place, std::uint64_t& polls, std::uint64_t& polled_at);
 
     // --- captures ----------------------------------------------------------------------------------------------------
     std::vector<std::shared_ptr<Capture>> captures;  // under way
@@ -124,23 +106,7 @@ class Machine {
     int check_enqueue(Stream& stream);
     static CaptureMode& thread_mode();
 
-    // --- graphs ------------------------------------------------------------------------------------------------------
-    std::unordered_map<Graph*, std::unique_ptr<Graph>> graphs;
-    std::unordered_map<GraphExec*, std::unique_ptr<GraphExec>> execs;
-    // Whether there is such a graph: the program's, or the body of one of its nodes.
-    [[nodiscard]] bool owns(const Graph* graph) const;
-    Graph* create_graph();
-    Graph* clone_graph(const Graph& graph);
-    // The body of a conditional node.
-    Graph* create_body(Node& node);
-    void destroy_graph(Graph* graph);
-    GraphExec* instantiate(Graph& graph);
-    void destroy_exec(GraphExec* exec);
     int launch_graph(GraphExec& exec, Stream& stream);
-    void hold(UserObject* object, std::uint64_t count) { object->references += count; }
-    void let_go(UserObject* object, std::uint64_t count);
-    // Calls the function soon, from a thread of the phantom's, without the lock.
-    void host_only(std::function<void()> function);
 
     // --- accounts ----------------------------------------------------------------------------------------------------
     std::uint64_t launches = 0, violations = 0;
@@ -152,22 +118,13 @@ class Machine {
     [[nodiscard]] std::string counters() const;
 
   private:
-    struct Late {
-        const char* what = "";
-        int device = 0;
-        std::vector<Touch> touches;
-        std::function<void()> effect;
-        bool host_function = false;
-    };
-
     Machine(Settings asked, Card of);
     // When work of the stream may begin at the earliest, for what the legacy stream asks of blocking ones.
     [[nodiscard]] std::uint64_t not_before(const Stream& stream) const;
     Place enqueue(Stream& stream);
-    void submit(Stream& stream, Late late);
-    void run(const Late& late);
-    void need_host_thread();
-    void serve_host_functions();
+    void submit(Stream& stream, Task task);
+    // Does a task if the memory that it touches is still there.
+    void perform(const Task& task);
     Node* add_node(Stream& stream, NodeKind kind);
     void leave_capture(Capture& capture);
 
@@ -175,14 +132,6 @@ class Machine {
     std::unordered_set<Event*> events_;
     std::uint64_t next_stream_ = 1;
     std::uint64_t next_capture_ = 1;
-    std::unordered_set<const Graph*> bodies_;
-    std::map<Place, Late> late_;
-    // Host functions: one at a time, by a thread of its own; the work behind waits.
-    std::condition_variable host_work_, host_done_;
-    std::function<void()> host_running_;
-    std::deque<std::function<void()>> host_loose_;  // in no stream
-    bool host_busy_ = false;
-    bool has_host_thread_ = false;
     int log_descriptor_ = -1;
     bool said_ = false;  // that the card is a phantom
 };

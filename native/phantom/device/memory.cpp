@@ -213,8 +213,6 @@ int Memory::device_of(Handle handle) const {
     return found == handles_.end() || found->second.owners == 0 ? -1 : found->second.device;
 }
 
-Bytes Memory::size_of(Handle handle) const { return handles_.at(handle).size; }
-
 // --- questions -------------------------------------------------------------------------------------------------------
 
 std::optional<Whole> Memory::find(Address address) const {

@@ -72,7 +72,6 @@ class Memory {
     // The handle that is mapped at the address.
     [[nodiscard]] std::optional<Handle> handle_at(Address address) const;
     [[nodiscard]] int device_of(Handle handle) const;  // -1: no such handle
-    [[nodiscard]] Bytes size_of(Handle handle) const;
     [[nodiscard]] bool shareable(Handle handle) const { return backing_.descriptor(handle) >= 0; }
     [[nodiscard]] int descriptor(Handle handle) const { return backing_.descriptor(handle); }
     // The handle behind a file that a process exported: one of ours with one more owner, or a new one over memory of
@@ -89,7 +88,6 @@ class Memory {
     // Whether `device` may touch all of the range.
     [[nodiscard]] bool accessible(Address address, Bytes size, int device) const;
     [[nodiscard]] bool ours(Address address) const { return addresses_.contains(address); }
-    [[nodiscard]] std::size_t handles() const { return handles_.size(); }
 
     // Pairs of devices that reach each other's plain allocations: cudaDeviceEnablePeerAccess.
     [[nodiscard]] bool peers(int device, int other) const {

@@ -1,6 +1,7 @@
 // Streams of the machine: the order of their work, and when it is done.
 #include <algorithm>
-#include <thread>
+#include <cstdio>
+#include <unordered_map>
 
 #include "phantom/device/codes.h"
 #include "phantom/device/machine.h"
@@ -9,17 +10,10 @@ namespace movie::phantom {
 
 namespace {
 
-// A program that asks this often whether something is done, and hands over no work meanwhile, is waiting for it.
-constexpr std::uint64_t kPollsThatWait = 200;
-
 std::string hex(Address address) {
     char text[24];
     std::snprintf(text, sizeof text, "0x%llx", static_cast<unsigned long long>(address));
     return text;
-}
-
-bool overlap(const Touch& touch, Address begin, Bytes size, bool host) {
-    return touch.host == host && touch.begin < begin + size && begin < touch.begin + touch.size;
 }
 
 }  // namespace
@@ -63,14 +57,14 @@ std::uint64_t Machine::not_before(const Stream& stream) const {
 }
 
 Place Machine::enqueue(Stream& stream) {
-    const Place place = clock.work(stream.line, not_before(stream));
+    const Place place = late.clock.work(stream.line, not_before(stream));
     Device& one = device(stream.device);
     one.latest_due = std::max(one.latest_due, place.due);
     if (stream.blocking()) one.blocking_due = std::max(one.blocking_due, place.due);
     return place;
 }
 
-Place Machine::tail(Stream& stream) { return clock.behind(std::max(stream.line.last_due, not_before(stream))); }
+Place Machine::tail(Stream& stream) { return late.clock.behind(std::max(stream.line.last_due, not_before(stream))); }
 
 void Machine::order_behind(Stream& stream, Place place) {
     stream.line.last_due = std::max(stream.line.last_due, place.due);
@@ -93,120 +87,63 @@ int Machine::launch(Stream& stream, std::uint64_t pieces) {
     return kSuccess;
 }
 
-void Machine::submit(Stream& stream, Late late) {
-    late.device = stream.device;
-    late_.emplace(enqueue(stream), std::move(late));
-    settle();
+void Machine::submit(Stream& stream, Task task) {
+    task.device = stream.device;
+    late.add(enqueue(stream), std::move(task));
 }
 
 int Machine::work(Stream& stream, const char* what, std::vector<Touch> touches, std::function<void()> effect) {
     if (const int code = check_enqueue(stream); code != kSuccess) return code;
-    Late late{.what = what, .device = 0, .touches = std::move(touches), .effect = std::move(effect)};
+    Task task{.what = what, .device = 0, .touches = std::move(touches), .effect = std::move(effect)};
     if (stream.capture)
-        add_node(stream, NodeKind::memory)->run = [this, late](Stream& later) { submit(later, late); };
+        add_node(stream, NodeKind::memory)->run = [this, task](Stream& later) { submit(later, task); };
     else
-        submit(stream, std::move(late));
+        submit(stream, std::move(task));
     return kSuccess;
 }
 
 int Machine::host_function(Stream& stream, std::function<void()> function) {
     if (const int code = check_enqueue(stream); code != kSuccess) return code;
-    Late late{
+    Task task{
         .what = "host function", .device = 0, .touches = {}, .effect = std::move(function), .host_function = true};
     if (stream.capture)
-        add_node(stream, NodeKind::host)->run = [this, late](Stream& later) { submit(later, late); };
+        add_node(stream, NodeKind::host)->run = [this, task](Stream& later) { submit(later, task); };
     else
-        submit(stream, std::move(late));
+        submit(stream, std::move(task));
     return kSuccess;
 }
 
-// --- time ------------------------------------------------------------------------------------------------------------
-
-void Machine::settle() {
-    while (!host_busy_ && !late_.empty() && late_.begin()->first.due <= clock.now()) {
-        const auto first = late_.begin();
-        if (first->second.host_function) {
-            // It stays at the head of the order until it has returned, so that nothing behind it counts as done.
-            host_busy_ = true;
-            host_running_ = std::move(first->second.effect);
-            need_host_thread();
-            return;
-        }
-        const Late late = std::move(first->second);
-        late_.erase(first);
-        run(late);
-    }
-}
-
-void Machine::host_only(std::function<void()> function) {
-    host_loose_.push_back(std::move(function));
-    need_host_thread();
-}
-
-void Machine::need_host_thread() {
-    if (!has_host_thread_) std::thread([this] { serve_host_functions(); }).detach();
-    has_host_thread_ = true;
-    host_work_.notify_one();
-}
-
-void Machine::serve_host_functions() {
-    std::unique_lock lock(mutex);
-    for (;;) {
-        host_work_.wait(lock, [this] { return host_busy_ || !host_loose_.empty(); });
-        const bool in_order = host_busy_;
-        std::function<void()> function;
-        if (in_order) {
-            function = std::move(host_running_);
-        } else {
-            function = std::move(host_loose_.front());
-            host_loose_.pop_front();
-        }
-        lock.unlock();
-        function();
-        lock.lock();
-        if (!in_order) continue;
-        late_.erase(late_.begin());
-        host_busy_ = false;
-        settle();
-        host_done_.notify_all();
-    }
-}
-
-void Machine::run(const Late& late) {
-    for (const Touch& touch : late.touches) {
+void Machine::perform(const Task& task) {
+    for (const Touch& touch : task.touches) {
         if (touch.host) {
             if (pinned.holds(reinterpret_cast<const void*>(touch.begin), touch.size)) continue;
-            violation(std::string(late.what) + ": host memory at " + hex(touch.begin) + ", " +
+            violation(std::string(task.what) + ": host memory at " + hex(touch.begin) + ", " +
                       std::to_string(touch.size) + " bytes, was given back before the card got to the work on it");
             return;
         }
-        const int by = touch.device >= 0 ? touch.device : late.device;
+        const int by = touch.device >= 0 ? touch.device : task.device;
         if (memory.accessible(touch.begin, touch.size, by)) continue;
-        violation(std::string(late.what) + ": memory at " + hex(touch.begin) + ", " + std::to_string(touch.size) +
+        violation(std::string(task.what) + ": memory at " + hex(touch.begin) + ", " + std::to_string(touch.size) +
                   " bytes, is not accessible to device " + std::to_string(by) +
                   " any more when the card gets to the work on it");
         broken = kIllegalAddress;
         return;
     }
-    late.effect();
-}
-
-bool Machine::reached(Place place) const {
-    return place.due <= clock.now() && (late_.empty() || place < late_.begin()->first);
+    task.effect();
 }
 
 void Machine::wait_until(Place place, std::unique_lock<std::mutex>& lock) {
-    clock.pass_until(place.due);
-    settle();
-    host_done_.wait(lock, [&] { return reached(place); });
+    late.wait_until(place, lock);
     for (const auto& pool : pools)
         if (pool->reserved.now > pool->release_threshold)
-            pool->trim(pool->release_threshold, [this](Place one) { return reached(one); });
+            pool->trim(pool->release_threshold, [this](Place one) { return late.reached(one); });
 }
 
 void Machine::wait_for_all(int index, std::unique_lock<std::mutex>& lock) {
-    wait_until(clock.behind(device(index).latest_due), lock);
+    wait_until(late.clock.behind(device(index).latest_due), lock);
 }
+
+// --- events ----------------------------------------------------------------------------------------------------------
 
 Event* Machine::create_event(unsigned flags) {
     auto* event = new Event;
@@ -224,25 +161,6 @@ void Machine::destroy_event(Event* event) {
 Event* Machine::event(void* handle) const {
     auto* event = static_cast<Event*>(handle);
     return events_.contains(event) ? event : nullptr;
-}
-
-const char* Machine::pending_touch(Address begin, Bytes size, bool host) const {
-    for (const auto& [place, late] : late_)
-        for (const Touch& touch : late.touches)
-            if (overlap(touch, begin, size, host)) return late.what;
-    return nullptr;
-}
-
-bool Machine::poll(Place place, std::uint64_t& polls, std::uint64_t& polled_at) {
-    if (reached(place)) return true;
-    if (polled_at != clock.now()) {
-        polled_at = clock.now();
-        polls = 0;
-    }
-    if (++polls < kPollsThatWait) return false;
-    clock.pass_until(place.due);
-    settle();
-    return reached(place);
 }
 
 }  // namespace movie::phantom

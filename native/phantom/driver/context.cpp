@@ -203,9 +203,6 @@ PHANTOM_API int cuCtxGetLimit(std::size_t* out, int) {
         return kSuccess;
     });
 }
-PHANTOM_API int cuCtxSetLimit(int, std::size_t) {
-    return call("cuCtxSetLimit", Needs::context, [](Machine&, Lock&) { return kSuccess; });
-}
 PHANTOM_API int cuCtxGetApiVersion(void*, unsigned* version) {
     *version = 3020;  // of contexts, the same for many years
     return kSuccess;
@@ -239,4 +236,3 @@ PHANTOM_API int cuLogsRegisterCallback(void* function, void*, void** out) {
     *out = function;
     return kSuccess;
 }
-PHANTOM_API int cuLogsUnregisterCallback(void*) { return kSuccess; }

@@ -92,9 +92,6 @@ PHANTOM_API int cuModuleGetGlobal_v2(void*, void*, void*, const char*) {
 
 // Linking needs nothing of the card.
 PHANTOM_API int cuLinkCreate_v2(unsigned, void*, void**, void** out) { return load("cuLinkCreate", out); }
-PHANTOM_API int cuLinkAddData_v2(void*, int, void*, std::size_t, const char*, unsigned, void*, void**) {
-    return call("cuLinkAddData", Needs::context, [](Machine&, Lock&) { return kSuccess; });
-}
 PHANTOM_API int cuLinkComplete(void* state, void** cubin, std::size_t* size) {
     return call("cuLinkComplete", Needs::context, [&](Machine&, Lock&) {
         *cubin = state;
@@ -138,12 +135,6 @@ PHANTOM_API int cuFuncGetAttribute(int* out, int number, void*) { return functio
 PHANTOM_API int cuFuncSetAttribute(void*, int number, int value) { return set_attribute(number, value); }
 PHANTOM_API int cuKernelGetAttribute(int* out, int number, void*, int) { return function_attribute(out, number); }
 PHANTOM_API int cuKernelSetAttribute(int number, int value, void*, int) { return set_attribute(number, value); }
-PHANTOM_API int cuFuncSetCacheConfig(void*, int) {
-    return call("cuFuncSetCacheConfig", Needs::context, [](Machine&, Lock&) { return kSuccess; });
-}
-PHANTOM_API int cuFuncLoad(void*) {
-    return call("cuFuncLoad", Needs::context, [](Machine&, Lock&) { return kSuccess; });
-}
 
 PHANTOM_API int cuLaunchKernel(void*, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                                unsigned shared, void* stream, void**, void**) {

@@ -133,7 +133,7 @@ PHANTOM_API int cuMemUnmap(std::uint64_t address, std::size_t size) {
         machine.charge(device, Call::unmap);
         const std::uint64_t handles = machine.memory.handles_in("unmap", address, size);
         machine.charge_handles(device, Call::unmap, handles);
-        if (const char* what = machine.pending_touch(address, size, false); what != nullptr)
+        if (const char* what = machine.late.touching(address, size, false); what != nullptr)
             machine.violation(form("cuMemUnmap(address=0x%" PRIx64 ", size=%zu): queued work (%s) still touches the "
                                    "range, and the driver does not wait for it",
                                    address, size, what));

@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "phantom/libraries/export.h"
 #include "phantom/device/wheel.h"
+#include "phantom/libraries/export.h"
 
 namespace {
 

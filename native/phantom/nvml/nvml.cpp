@@ -61,7 +61,6 @@ std::string uuid(int index) {
 PHANTOM_API int nvmlInit_v2() { return machine() == nullptr ? 9 : kOk; }  // 9: no driver
 PHANTOM_API int nvmlInit() { return nvmlInit_v2(); }
 PHANTOM_API int nvmlInitWithFlags(unsigned) { return nvmlInit_v2(); }
-PHANTOM_API int nvmlShutdown() { return kOk; }
 
 PHANTOM_API const char* nvmlErrorString(int code) {
     switch (code) {

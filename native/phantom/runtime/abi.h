@@ -11,7 +11,7 @@ struct Dim3 {
 };
 
 enum MemcpyKind : int { kHostToHost = 0, kHostToDevice = 1, kDeviceToHost = 2, kDeviceToDevice = 3, kDefault = 4 };
-enum MemoryType : int { kUnregistered = 0, kHost = 1, kDevice = 2, kManaged = 3 };
+enum MemoryType : int { kUnregistered = 0, kHost = 1, kDevice = 2 };
 
 struct PointerAttributes {  // since CUDA 11; CUDA 13 appends reserved words
     int type;
@@ -34,10 +34,6 @@ struct LaunchConfig {
     void* stream;
     void* attributes;
     unsigned attribute_count;
-};
-
-struct Uuid {
-    char bytes[16];
 };
 
 // The major version of the runtime that the program was built for: functions of one name differ between 12 and 13.

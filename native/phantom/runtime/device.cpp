@@ -33,7 +33,6 @@ PHANTOM_API int cudaSetDevice(int device) {
     });
 }
 
-PHANTOM_API int cudaSetValidDevices(int*, int) { return kSuccess; }
 PHANTOM_API int cudaChooseDevice(int* device, const void*) {
     return runtime_call("cudaChooseDevice", Needs::machine, [&](Machine&, Lock&) {
         *device = 0;

@@ -172,6 +172,4 @@ void fill_properties(void* out, int version, const Card& card, int device, Bytes
     }
 }
 
-std::size_t properties_size(int version) { return version < 13 ? sizeof(Properties12) : sizeof(Properties13); }
-
 }  // namespace movie::phantom::runtime

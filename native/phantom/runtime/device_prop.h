@@ -2,15 +2,11 @@
 // tests/unit/test_phantom_layouts.py holds the layouts against the toolkit's headers.
 #pragma once
 
-#include <cstddef>
-
 #include "phantom/device/card.h"
 
 namespace movie::phantom::runtime {
 
 // Fills the struct of that major version (12 or 13) at `out`.
 void fill_properties(void* out, int version, const Card& card, int device, Bytes memory);
-// Its size in bytes.
-std::size_t properties_size(int version);
 
 }  // namespace movie::phantom::runtime

@@ -60,6 +60,3 @@ PHANTOM_API const char* cudaGetErrorString(int code) {
     const CodeText* text = text_of(code);
     return text == nullptr ? "unrecognized error code" : text->text;
 }
-
-PHANTOM_API int cudaProfilerStart() { return kSuccess; }
-PHANTOM_API int cudaProfilerStop() { return kSuccess; }

@@ -21,7 +21,7 @@ template <class Body>
 int with_graph(const char* name, void* handle, Body&& body) {
     return runtime_call(name, Needs::context, [&](Machine& machine, Lock&) -> int {
         auto* graph = static_cast<Graph*>(handle);
-        if (!machine.owns(graph)) return kInvalidValue;
+        if (!machine.graphs.knows(graph)) return kInvalidValue;
         return body(machine, *graph);
     });
 }
@@ -85,7 +85,7 @@ PHANTOM_API int cudaStreamBeginCapture(void* handle, int mode) {
 PHANTOM_API int cudaStreamBeginCaptureToGraph(void* handle, void* graph, void* const* nodes, const void*,
                                               std::size_t count, int mode) {
     return with_stream("cudaStreamBeginCaptureToGraph", handle, [&](Machine& machine, Stream& stream) -> int {
-        if (mode < 0 || mode > 2 || !machine.owns(static_cast<Graph*>(graph))) return kInvalidValue;
+        if (mode < 0 || mode > 2 || !machine.graphs.knows(static_cast<Graph*>(graph))) return kInvalidValue;
         return machine.begin_capture(stream, static_cast<CaptureMode>(mode), static_cast<Graph*>(graph),
                                      nodes_of(nodes, count));
     });
@@ -147,7 +147,7 @@ PHANTOM_API int cudaThreadExchangeStreamCaptureMode(int* mode) {
 
 PHANTOM_API int cudaGraphCreate(void** out, unsigned) {
     return runtime_call("cudaGraphCreate", Needs::context, [&](Machine& machine, Lock&) {
-        *out = machine.create_graph();
+        *out = machine.graphs.create();
         return kSuccess;
     });
 }
@@ -155,14 +155,14 @@ PHANTOM_API int cudaGraphCreate(void** out, unsigned) {
 PHANTOM_API int cudaGraphDestroy(void* handle) {
     return with_graph("cudaGraphDestroy", handle, [](Machine& machine, Graph& graph) {
         if (!machine.graphs.contains(&graph)) return kInvalidValue;  // a body, which goes with its node
-        machine.destroy_graph(&graph);
+        machine.graphs.destroy(&graph);
         return kSuccess;
     });
 }
 
 PHANTOM_API int cudaGraphClone(void** out, void* handle) {
     return with_graph("cudaGraphClone", handle, [&](Machine& machine, Graph& graph) {
-        *out = machine.clone_graph(graph);
+        *out = machine.graphs.clone(graph);
         return kSuccess;
     });
 }
@@ -230,7 +230,7 @@ PHANTOM_API int cudaGraphNodeGetType(void* handle, int* type) {
 
 PHANTOM_API int cudaGraphInstantiateWithFlags(void** out, void* handle, unsigned long long) {
     return with_graph("cudaGraphInstantiate", handle, [&](Machine& machine, Graph& graph) {
-        *out = machine.instantiate(graph);
+        *out = machine.graphs.instantiate(graph);
         return kSuccess;
     });
 }
@@ -243,7 +243,7 @@ template <class Body>
 int with_exec(const char* name, void* handle, Body&& body) {
     return runtime_call(name, Needs::context, [&](Machine& machine, Lock&) -> int {
         auto* exec = static_cast<GraphExec*>(handle);
-        if (!machine.execs.contains(exec)) return kInvalidValue;
+        if (!machine.graphs.contains(exec)) return kInvalidValue;
         return body(machine, *exec);
     });
 }
@@ -251,7 +251,7 @@ int with_exec(const char* name, void* handle, Body&& body) {
 
 PHANTOM_API int cudaGraphExecDestroy(void* handle) {
     return with_exec("cudaGraphExecDestroy", handle, [](Machine& machine, GraphExec& exec) {
-        machine.destroy_exec(&exec);
+        machine.graphs.destroy(&exec);
         return kSuccess;
     });
 }
@@ -280,14 +280,14 @@ PHANTOM_API int cudaUserObjectCreate(void** out, void* value, void (*destroy)(vo
 
 PHANTOM_API int cudaUserObjectRetain(void* handle, unsigned count) {
     return runtime_call("cudaUserObjectRetain", Needs::context, [&](Machine& machine, Lock&) {
-        machine.hold(static_cast<UserObject*>(handle), count);
+        machine.graphs.hold(static_cast<UserObject*>(handle), count);
         return kSuccess;
     });
 }
 
 PHANTOM_API int cudaUserObjectRelease(void* handle, unsigned count) {
     return runtime_call("cudaUserObjectRelease", Needs::context, [&](Machine& machine, Lock&) {
-        machine.let_go(static_cast<UserObject*>(handle), count);
+        machine.graphs.let_go(static_cast<UserObject*>(handle), count);
         return kSuccess;
     });
 }
@@ -295,7 +295,7 @@ PHANTOM_API int cudaUserObjectRelease(void* handle, unsigned count) {
 PHANTOM_API int cudaGraphRetainUserObject(void* handle, void* object_handle, unsigned count, unsigned flags) {
     return with_graph("cudaGraphRetainUserObject", handle, [&](Machine& machine, Graph& graph) {
         auto* object = static_cast<UserObject*>(object_handle);
-        if (flags != 1) machine.hold(object, count);  // 1: the caller's references move to the graph
+        if (flags != 1) machine.graphs.hold(object, count);  // 1: the caller's references move to the graph
         graph.holds.emplace_back(object, count);
         return kSuccess;
     });
@@ -319,7 +319,7 @@ constexpr int kKernelType = 0, kEmptyType = 5, kConditionalType = 13;
 int add_node(void** out, void* graph_handle, void* const* dependencies, std::size_t count, void* params) {
     return runtime_call("cudaGraphAddNode", Needs::context, [&](Machine& machine, Lock&) -> int {
         auto* graph = static_cast<Graph*>(graph_handle);
-        if (out == nullptr || params == nullptr || !machine.owns(graph)) return kInvalidValue;
+        if (out == nullptr || params == nullptr || !machine.graphs.knows(graph)) return kInvalidValue;
         auto& given = *static_cast<ConditionalParams*>(params);
         switch (given.type) {
             case kKernelType:
@@ -332,7 +332,7 @@ int add_node(void** out, void* graph_handle, void* const* dependencies, std::siz
                 // The condition is computed on a card. Without one, each body runs once a launch.
                 Node* node = graph->add(NodeKind::conditional, nodes_of(dependencies, count));
                 auto* bodies = new void*[given.size];  // lives with the node, as far as the program can tell: for ever
-                for (unsigned at = 0; at < given.size; ++at) bodies[at] = machine.create_body(*node);
+                for (unsigned at = 0; at < given.size; ++at) bodies[at] = machine.graphs.create_body(*node);
                 given.graphs = bodies;
                 *out = node;
                 return kSuccess;
@@ -366,7 +366,7 @@ PHANTOM_API int cudaGraphAddEmptyNode(void** out, void* handle, void* const* dep
 
 PHANTOM_API int cudaGraphConditionalHandleCreate(unsigned long long* out, void* graph_handle, unsigned, unsigned) {
     return runtime_call("cudaGraphConditionalHandleCreate", Needs::context, [&](Machine& machine, Lock&) {
-        if (!machine.owns(static_cast<Graph*>(graph_handle))) return kInvalidValue;
+        if (!machine.graphs.knows(static_cast<Graph*>(graph_handle))) return kInvalidValue;
         static unsigned long long next = 1;
         *out = next++;
         return kSuccess;

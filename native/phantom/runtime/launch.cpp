@@ -5,6 +5,7 @@
 #include "phantom/device/call.h"
 #include "phantom/device/occupancy.h"
 #include "phantom/runtime/abi.h"
+#include "phantom/runtime/fat_binaries.h"
 
 using namespace movie::phantom;
 using runtime::Dim3;
@@ -73,6 +74,7 @@ PHANTOM_API int __cudaPopCallConfiguration(Dim3* grid, Dim3* block, std::size_t*
 PHANTOM_API void** __cudaRegisterFatBinary(void* image) {
     static void* handle = nullptr;
     handle = image;
+    runtime::remember_fat_binary(image);
     return &handle;
 }
 PHANTOM_API void __cudaRegisterFatBinaryEnd(void**) {}
@@ -96,7 +98,9 @@ PHANTOM_API int cudaFuncGetAttributes(runtime::FuncAttributes* out, const void*)
         std::memset(out, 0, sizeof *out);
         out->max_threads_per_block = 1024;
         out->num_regs = kRegistersOfKernels;
-        out->binary_version = out->ptx_version = machine.card.major * 10 + machine.card.minor;
+        const int architecture = runtime::architecture_for(machine.card.major * 10 + machine.card.minor);
+        if (architecture == 0) return kNoKernelImage;
+        out->binary_version = out->ptx_version = architecture;
         out->max_dynamic_shared_size_bytes = machine.card.shared_per_block;
         return kSuccess;
     });
@@ -172,7 +176,4 @@ PHANTOM_API int cudaLibraryGetKernel(void** kernel, void* library, const char*) 
         *kernel = library;
         return kSuccess;
     });
-}
-PHANTOM_API int cudaKernelSetAttributeForDevice(void*, int, int, int) {
-    return runtime_call("cudaKernelSetAttributeForDevice", Needs::context, [](Machine&, Lock&) { return kSuccess; });
 }

@@ -156,40 +156,34 @@ PHANTOM_API int cudaPointerGetAttributes(runtime::PointerAttributes* out, const 
 
 namespace {
 
-// Which sides of a copy are device memory.
-struct Sides {
-    bool to_device, from_device;
-};
-bool sides_of(const Machine& machine, const void* to, const void* from, int kind, Sides& sides) {
-    switch (kind) {
-        case runtime::kHostToHost:
-            sides = {false, false};
-            return true;
-        case runtime::kHostToDevice:
-            sides = {true, false};
-            return true;
-        case runtime::kDeviceToHost:
-            sides = {false, true};
-            return true;
-        case runtime::kDeviceToDevice:
-            sides = {true, true};
-            return true;
-        case runtime::kDefault:
-            sides = {machine.memory.ours(reinterpret_cast<Address>(to)),
-                     machine.memory.ours(reinterpret_cast<Address>(from))};
-            return true;
-        default:
-            return false;
-    }
+// Which sides of a copy are on the card. Addresses tell; the kind must agree, but that pinned memory of the host may
+// pass for memory of the card. False: they contradict.
+bool sides_of(const Machine& machine, const Block& to, const Block& from, int kind, bool& to_device,
+              bool& from_device) {
+    to_device = machine.memory.ours(reinterpret_cast<Address>(to.pointer));
+    from_device = machine.memory.ours(reinterpret_cast<Address>(from.pointer));
+    if (kind == runtime::kDefault) return true;
+    const auto agrees = [&](const Block& block, bool on_device, bool said) {
+        return on_device == said || (said && machine.pinned.holds(block.pointer, block.span()));
+    };
+    const bool to_said = kind == runtime::kHostToDevice || kind == runtime::kDeviceToDevice;
+    const bool from_said = kind == runtime::kDeviceToHost || kind == runtime::kDeviceToDevice;
+    return agrees(to, to_device, to_said) && agrees(from, from_device, from_said);
 }
 
 int copy(const char* name, const Block& to, const Block& from, int kind, void* stream_handle, bool wait) {
     return runtime_call(name, Needs::context, [&](Machine& machine, Lock& lock) -> int {
         Stream* stream = machine.stream(stream_handle);
         if (stream == nullptr) return kInvalidHandle;
-        Sides sides{};
-        if (!sides_of(machine, to.pointer, from.pointer, kind, sides)) return kInvalidValue;
-        return copy_block(machine, lock, *stream, name, {to, sides.to_device}, {from, sides.from_device}, wait);
+        if (kind < runtime::kHostToHost || kind > runtime::kDefault) return kInvalidValue;
+        bool to_device = false, from_device = false;
+        if (to.span() > 0 && !sides_of(machine, to, from, kind, to_device, from_device)) {
+            machine.violation(std::string(name) + "(" + hex(to.pointer) + ", " + hex(from.pointer) + ", " +
+                              std::to_string(to.span()) + "): the kind " + std::to_string(kind) +
+                              " is not that of the addresses");
+            return kInvalidValue;
+        }
+        return copy_block(machine, lock, *stream, name, {to, to_device}, {from, from_device}, wait);
     });
 }
 

@@ -33,8 +33,10 @@ int allocate(const char* name, void** out, std::size_t size, void* pool_handle, 
         for (const auto& one : machine.pools)
             if (one.get() == pool_handle) pool = one.get();
         if (pool == nullptr) return kInvalidValue;
-        machine.charge(pool->device(), Call::malloc);
-        const auto got = pool->allocate(size, stream->id, [&](Place place) { return machine.reached(place); });
+        const Bytes before = pool->reserved.now;
+        const auto got = pool->allocate(size, stream->id, [&](Place place) { return machine.late.reached(place); });
+        // What the pool has costs next to nothing; more of the card costs what any allocation does.
+        if (pool->reserved.now > before || !got.ok()) machine.charge(pool->device(), Call::malloc);
         if (!got.ok()) return kOutOfMemory;
         *out = reinterpret_cast<void*>(got.value);
         return kSuccess;
@@ -70,10 +72,8 @@ PHANTOM_API int cudaFreeAsync(void* pointer, void* stream_handle) {
             return kCaptureUnsupported;
         }
         for (const auto& pool : machine.pools)
-            if (pool->deallocate(reinterpret_cast<Address>(pointer), stream->id, machine.tail(*stream))) {
-                machine.charge(pool->device(), Call::mfree);
+            if (pool->deallocate(reinterpret_cast<Address>(pointer), stream->id, machine.tail(*stream)))
                 return kSuccess;
-            }
         machine.violation("cudaFreeAsync: no block of a pool begins at that address");
         return kInvalidValue;
     });
@@ -133,7 +133,7 @@ PHANTOM_API int cudaMemPoolSetAttribute(void* handle, int number, void* value) {
 
 PHANTOM_API int cudaMemPoolTrimTo(void* handle, std::size_t keep) {
     return with_pool("cudaMemPoolTrimTo", handle, [&](Machine& machine, Pool& pool) {
-        pool.trim(keep, [&](Place place) { return machine.reached(place); });
+        pool.trim(keep, [&](Place place) { return machine.late.reached(place); });
         return kSuccess;
     });
 }

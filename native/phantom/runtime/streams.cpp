@@ -86,7 +86,7 @@ PHANTOM_API int cudaStreamQuery(void* handle) {
     return with_stream("cudaStreamQuery", handle, [](Machine& machine, Stream& stream, Lock&) -> int {
         if (const int code = forbid_captured(stream); code != kSuccess) return code;
         if (const int code = machine.forbid_unsafe(); code != kSuccess) return code;
-        return machine.poll(machine.tail(stream), stream.polls, stream.polled_at) ? machine.broken : kNotReady;
+        return machine.late.poll(machine.tail(stream), stream.polls, stream.polled_at) ? machine.broken : kNotReady;
     });
 }
 
@@ -163,7 +163,7 @@ PHANTOM_API int cudaEventQuery(void* handle) {
         if (const int code = machine.forbid_unsafe(); code != kSuccess) return code;
         machine.charge(event.device, Call::event_query);
         if (!event.recorded) return kSuccess;
-        return machine.poll(event.place, event.polls, event.polled_at) ? machine.broken : kNotReady;
+        return machine.late.poll(event.place, event.polls, event.polled_at) ? machine.broken : kNotReady;
     });
 }
 
@@ -187,7 +187,7 @@ int elapsed(float* milliseconds, void* begin, void* end) {
         if (first == nullptr || last == nullptr || !first->recorded || !last->recorded) return kInvalidHandle;
         if (((first->flags | last->flags) & 2) != 0) return kInvalidHandle;  // made without timing
         if (first->capture || last->capture) return kCapturedEvent;
-        if (!machine.reached(first->place) || !machine.reached(last->place)) return kNotReady;
+        if (!machine.late.reached(first->place) || !machine.late.reached(last->place)) return kNotReady;
         const auto ticks = static_cast<std::int64_t>(last->place.due - first->place.due);
         *milliseconds = static_cast<float>(ticks) * kMillisecondsPerTick;
         return kSuccess;

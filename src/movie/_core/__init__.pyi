@@ -6,8 +6,7 @@ from typing import Annotated
 import numpy
 from numpy.typing import NDArray
 
-from movie._core import testing as testing
-from movie._core import torch as torch
+from movie._core import testing as testing, torch as torch
 
 class DriverFailure(RuntimeError):
     pass
@@ -641,3 +640,19 @@ def time_combine(parts: Sequence[tuple[int, int, int]], need: int, combiner: str
 
 class CudaUnavailable(RuntimeError):
     pass
+
+class CudaDevice(Driver):
+    """
+    A CUDA device through libcuda, in its primary context. A stream is the value of its cudaStream_t. Raises CudaUnavailable where there is none, or none that maps memory.
+    """
+
+    def __init__(self, ordinal: int = 0) -> None: ...
+    @property
+    def ordinal(self) -> int: ...
+    def add_peer(self, other: CudaDevice) -> bool:
+        """
+        From now on the other device may use all memory here; false: the driver refused.
+        """
+
+    def last_problem(self) -> str:
+        """The last call that failed, and how; empty: none did."""

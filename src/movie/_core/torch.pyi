@@ -71,7 +71,7 @@ def history(device: int) -> list:
 
 def layout(device: int) -> list:
     """
-    (address, size, stream, pool, kind, blocks) of each segment, blocks as (address, size, requested, state, stack).
+    (address, size, stream, pool, whether it is a view, blocks) of each segment, blocks as (address, size, requested, state, stack).
     """
 
 def stack_frames(number: int) -> list:

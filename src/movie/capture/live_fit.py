@@ -1,11 +1,12 @@
 """The smallest phantom card on which a program completes under PyTorch's own allocators: by running it."""
 
+import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from movie import _core
 from movie.capture.assemble import traces_of
-from movie.capture.program import Ended, Watching, watched, why_nothing
+from movie.capture.program import INTERRUPTED, Ended, Watching, watched, why_nothing
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
 from movie.evaluate.comparison import Conditions, Facts, Progress, facts_of
@@ -18,6 +19,8 @@ from movie.sizes import format_size
 
 STEP = 32 << 20  # bytes: what two runs' cards differ by at the end of a search, if nobody says otherwise
 _AMPLE = 1 << 40  # bytes: more than any program here can use, and no strain on the address space
+_ENDED = (128 + signal.SIGTERM, 128 + signal.SIGHUP)  # exit codes
+_KILLED = 128 + signal.SIGKILL
 _CHECKS = 2  # larger cards that are tried as well, since nothing promises that they do
 
 
@@ -70,9 +73,9 @@ def _recorded(command: Sequence[str], ample: PhantomSettings, allocator: str) ->
     """What the program asks for, from a run that is recorded, and that run."""
     watching = Watching(ample, allocator, output=Output.TO_STDERR)
     with watched(command, watching) as ended:
+        run = _run_of(ended)
         _check(ended)
         traces = traces_of(ended.recorded[0], ended, watching)
-        run = _run_of(ended)
     if not traces:
         raise InputError("the program used a card, but none of its memory")
     if len(traces) > 1:
@@ -81,6 +84,13 @@ def _recorded(command: Sequence[str], ample: PhantomSettings, allocator: str) ->
 
 
 def _run_of(ended: Ended) -> _Run:
+    """Raises what ends the search where it was a signal that ended the program."""
+    if ended.exit_code == INTERRUPTED:
+        raise KeyboardInterrupt
+    if ended.exit_code in _ENDED:  # we got the signal too, or passed it on
+        raise SystemExit(ended.exit_code)
+    if ended.exit_code == _KILLED:
+        raise InputError("the program was killed: has the machine run out of its own memory?")
     if not ended.recorded:  # no room even for what a program loads before it allocates
         return _Run(False, 0, 0)
     card = ended.recorded[0].facts["devices"][0]

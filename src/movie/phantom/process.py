@@ -5,7 +5,9 @@ import os
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from enum import Enum
+from glob import glob
 from pathlib import Path
 
 from movie.errors import InputError
@@ -77,7 +79,19 @@ def _wait(child: int, awaited: set[signal.Signals]) -> int:
                 return code
         info = signal.sigtimedwait(awaited, _LOOK)
         if info is not None and info.si_signo != signal.SIGCHLD and info.si_code != _SI_KERNEL:
-            os.kill(child, info.si_signo)
+            _pass_on(info.si_signo, child)
+
+
+def _pass_on(number: int, child: int) -> None:
+    """A signal that was sent to us alone.
+
+    Those that terminals send go to all that runs, as a terminal has it: a shell that runs the program keeps them.
+    """
+    for pid in {child} if number == signal.SIGTERM else {child, *_descendants(child)}:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
 
 
 def _reap() -> tuple[int, int] | None:
@@ -109,15 +123,18 @@ def _end_all(keep: set[int]) -> None:
         time.sleep(0.01)
 
 
-def _children() -> set[int]:
-    """The direct children of this process."""
+def _children(process: int | str = "self") -> set[int]:
+    """The direct children of a process; none if it has ended."""
     found: set[int] = set()
-    for task in Path("/proc/self/task").iterdir():
-        try:
-            found.update(int(pid) for pid in (task / "children").read_text().split())
-        except OSError:  # a thread that has just ended
-            continue
+    for task in glob(f"/proc/{process}/task/*/children"):
+        with suppress(OSError):  # a thread that has just ended
+            found.update(int(pid) for pid in Path(task).read_text().split())
     return found
+
+
+def _descendants(process: int) -> set[int]:
+    children = _children(process)
+    return children.union(*map(_descendants, children))
 
 
 def _adopt_orphans(wanted: bool) -> None:

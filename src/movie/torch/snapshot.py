@@ -45,10 +45,8 @@ def memory_snapshot(
     """
     book = _FrameBook()
     segments = [segment for device in range(devices) for segment in _segments(device, pool, book)]
-    traces = [
-        list(_trace(_core.torch.history(device), recording.skip, book)) if include_traces else []
-        for device in range(devices)
-    ]
+    histories = [_core.torch.history(device) if include_traces else [] for device in range(devices)]
+    traces = [list(_trace(events, recording.skip, book)) for events in histories]
     return {
         "segments": segments,
         "device_traces": traces,
@@ -56,11 +54,23 @@ def memory_snapshot(
         "external_annotations": [],
         "host_segments": [],
         "host_traces": [],
+        # Of MOVie's own: pages move for other reasons too, so readers need not guess.
+        "empty_cache_calls": [call for events in histories for call in _empty_cache_calls(events)],
     }
 
 
+def _empty_cache_calls(events: Iterable[_Event]) -> Iterator[tuple[int, int]]:
+    """The allocations and the frees before each call."""
+    allocs = frees = 0
+    for event in events:
+        allocs += event[0] == "alloc"
+        frees += event[0] == "free_requested"
+        if event[0] == "empty_cache":
+            yield allocs, frees
+
+
 def _segments(device: int, pool: tuple[int, int], book: _FrameBook) -> Iterator[dict[str, Any]]:
-    for address, size, stream, pool_id, kind, laid in _core.torch.layout(device):
+    for address, size, stream, pool_id, _is_view, laid in _core.torch.layout(device):
         if pool not in ((0, 0), pool_id):
             continue
         blocks = [
@@ -77,7 +87,7 @@ def _segments(device: int, pool: tuple[int, int], book: _FrameBook) -> Iterator[
             "active_size": sum(block["size"] for block in active),
             "requested_size": sum(block["requested_size"] for block in live),
             "stream": stream,
-            "segment_type": "small" if kind == "slab" else "large",
+            "segment_type": "large",  # pages of small blocks lie among the others
             "segment_pool_id": pool_id,
             "is_expandable": True,
             "frames": [],

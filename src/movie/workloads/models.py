@@ -77,7 +77,7 @@ _MODELS: dict[str, tuple[_Configuration, tuple[int, ...], dict[str, Any]]] = {
     "codegen-2b": (_codegen, (2560, 32, 32, 64), {}),
     "codegen-6b": (_codegen, (4096, 33, 16, 64), {}),
     "gpt-neox-20b": (_neox, (6144, 44, 64), {}),
-    "qwen2-1.5b": (_qwen2, (1536, 8960, 28, 12, 2), {}),
+    "qwen2-1.5b": (_qwen2, (1536, 8960, 28, 12, 2), {"tie_word_embeddings": True}),
 }
 # Where LoRA adapters go: the projections that make queries and values.
 _ADAPTED = {"codegen": ["qkv_proj"], "gpt-neox": ["query_key_value"]}

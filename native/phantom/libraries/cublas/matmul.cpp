@@ -8,9 +8,9 @@
 #include <new>
 #include <vector>
 
+#include "phantom/device/wheel.h"
 #include "phantom/libraries/cublas/handle.h"
 #include "phantom/libraries/export.h"
-#include "phantom/device/wheel.h"
 
 using namespace movie::phantom::cublas;
 

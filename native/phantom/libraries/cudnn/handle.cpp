@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <new>
 
-#include "phantom/libraries/export.h"
 #include "phantom/device/wheel.h"
+#include "phantom/libraries/export.h"
 
 namespace movie::phantom::cudnn {
 

@@ -9,8 +9,8 @@
 #include <new>
 #include <random>
 
-#include "phantom/libraries/export.h"
 #include "phantom/device/wheel.h"
+#include "phantom/libraries/export.h"
 
 namespace movie::phantom::nccl {
 

@@ -19,13 +19,14 @@ CARD = "a100-80"
 LAG = 1000
 
 
-def measure(case: Case, way: Way, memory: int | None = None, **variables: str) -> dict[str, Any]:
-    """What `live.run` wrote of the program, on a card of `memory` bytes (None: as large as the real one).
+def measure(case: Case, way: Way, memory: int | None = None, lag: int = LAG, **variables: str) -> dict[str, Any]:
+    """What `live.run` wrote of the program, on a card that is `lag` launches behind the host and has `memory` bytes
+    beside a context (None: what the real one has).
 
     Raises InputError where it failed for another reason than memory.
     """
     card = find_card(CARD)
-    settings = PhantomSettings(card, None if memory is None else memory + card.context, lag=LAG, quiet=True)
+    settings = PhantomSettings(card, None if memory is None else memory + card.context, lag=lag, quiet=True)
     environment = {**os.environ, "MOVIE_ALONE": "1", **way.variables, **variables}
     for name in {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"} - set(way.variables):
         environment.pop(name, None)

@@ -3,15 +3,21 @@
     python -m movie.evaluate.live.run FILE MODULE [ARGUMENT...]
 
 A step ends with the optimizer's step. The figures are the phantom's, but for the peaks and retries that PyTorch counts.
+With MOVIE_LIVE_SNAPSHOT the history is recorded too, and the snapshot written to that file.
 """
 
 import ctypes
 import json
+import os
 import runpy
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+
+import movie
+import movie._core
 
 _MEMORY_CALLS = ("create", "release", "map", "unmap", "set_access", "reserve", "free", "malloc", "mfree")
 
@@ -39,17 +45,24 @@ def main() -> None:
 
     calls: list[int] = []
     times: list[float] = []
+    processor: list[float] = []
 
     def step_ends(*_: object) -> None:
         calls.append(_memory_calls())
         times.append(time.perf_counter())
+        processor.append(time.process_time())
 
     register_optimizer_step_post_hook(step_ends)
+    snapshot = os.environ.get("MOVIE_LIVE_SNAPSHOT")
+    if snapshot:
+        torch.cuda.memory._record_memory_history(context=None, max_entries=sys.maxsize)
     completed = True
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except torch.OutOfMemoryError:
         completed = False
+    if snapshot:
+        torch.cuda.memory._dump_snapshot(snapshot)
     stats = torch.cuda.memory_stats()
     counters = phantom_counters()
     device = counters["devices"][0]
@@ -62,9 +75,12 @@ def main() -> None:
         "retries": stats["num_alloc_retries"],
         "violations": counters["violations"],
         "driver": device["driver"],
+        "views": movie._core.torch.views(0),
+        "waits": movie._core.torch.account(0).count("stream_wait"),  # that MOVie asked for, not the program
         "driver_seconds": device["driver_seconds"],
         "calls_by_step": [after - before for before, after in zip([0, *calls], calls, strict=False)],
-        "step_seconds": [after - before for before, after in zip(times, times[1:], strict=False)],
+        "step_seconds": [after - before for before, after in pairwise(times)],
+        "step_processor_seconds": [after - before for before, after in pairwise(processor)],  # of all threads
     }
     file.write_text(json.dumps(document), encoding="utf-8")
 

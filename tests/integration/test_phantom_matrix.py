@@ -1,0 +1,51 @@
+"""The tool that tries the phantom with each release of torch: what it says where it cannot, or must not, say "ok"."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_TOOLS = Path(__file__).parents[2] / "tools"
+sys.path.insert(0, str(_TOOLS))
+
+import phantom_matrix  # noqa: E402
+
+
+@pytest.mark.slow
+def test_a_release_that_cannot_be_had_is_named_with_the_reason() -> None:
+    environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+    result = subprocess.run(
+        [sys.executable, str(_TOOLS / "phantom_matrix.py"), "0.0.0"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    first, last = result.stdout.splitlines()
+    assert first.startswith("0.0.0   not installable: ERROR: ")
+    assert last == "1 releases, 0 tried, 0 failed"
+
+
+@pytest.mark.parametrize(
+    ("output", "line"),
+    [
+        ("Traceback\n  File x\nRuntimeError: why\n", "RuntimeError: why"),
+        ("phantom: cufftCreate is not implemented\nphantom: what to do\n", "phantom: cufftCreate is not implemented"),
+        ("one\ntwo\n", "two"),
+        ("", "no output"),
+    ],
+)
+def test_the_line_that_tells_why(output: str, line: str) -> None:
+    assert phantom_matrix.reason(output) == line
+
+
+@pytest.mark.parametrize(
+    ("symbols", "native", "failed"), [("ok", "ok", False), ("missing", "ok", True), ("ok", "exit code 1", True)]
+)
+def test_a_release_has_failed_unless_all_of_it_is_ok(symbols: str, native: str, failed: bool) -> None:
+    outcome = phantom_matrix.Outcome("2.6.0", symbols=symbols, modes={"native": native, "expandable": "ok"})
+    assert outcome.failed is failed
+    assert phantom_matrix.Outcome("2.6.0", problem="not installable").failed is False
