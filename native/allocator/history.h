@@ -23,6 +23,8 @@ struct HistoryEvent {
         lend,       // bytes at home now belong to the block in a view whose alloc follows
         give_home,  // and are at home again; follows the free_completed
         empty_cache,
+        use,   // record_stream: `stream` works with the block too
+        seen,  // the host saw the size-th event of `stream` complete
     } kind = Kind::alloc;
     Address address = 0;  // out_of_memory: bytes that the card had left
     Bytes size = 0;
@@ -34,9 +36,9 @@ struct HistoryEvent {
 };
 
 constexpr std::string_view name_of(HistoryEvent::Kind kind) {
-    constexpr std::string_view kNames[] = {"alloc",         "free_requested", "free_completed", "segment_map",
-                                           "segment_unmap", "stitch",         "edit",           "oom",
-                                           "lend",          "give_home",      "empty_cache"};
+    constexpr std::string_view kNames[] = {
+        "alloc", "free_requested", "free_completed", "segment_map", "segment_unmap", "stitch", "edit",
+        "oom",   "lend",           "give_home",      "empty_cache", "use",           "seen"};
     return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -267,8 +267,12 @@ bool MovieAllocator::return_empty_slabs(Pool& pool) {
 }
 
 void MovieAllocator::collect() {
-    if (!timelines_.outstanding() || !timelines_.collect()) return;
-    settle();
+    if (!timelines_.outstanding()) return;
+    // With this a recording says all that the allocator ever learnt of the device.
+    const auto note = [this](Stream stream, Epoch event) {
+        history_.add({.kind = HistoryEvent::Kind::seen, .size = event, .stream = stream});
+    };
+    if (timelines_.collect(note)) settle();
 }
 
 void MovieAllocator::settle() {
@@ -299,6 +303,7 @@ void MovieAllocator::record_stream(Address address, Stream stream) {
     LiveBlock& block = *found->second;
     const TimelineId timeline = timelines_.of(stream);
     if (timeline == block.timeline) return;
+    history_.add({.kind = HistoryEvent::Kind::use, .address = address, .stream = stream, .pool = block.pool->id});
     if (std::find(block.users.begin(), block.users.end(), timeline) == block.users.end())
         block.users.push_back(timeline);
 }

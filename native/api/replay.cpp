@@ -32,11 +32,12 @@ std::function<bool(std::size_t)> progress_caller(nb::object callback) {
 }
 
 ReplayResult run(const TraceColumns& trace, const std::string& name, const AllocatorOptions& allocator_options,
-                 const ModelOptions& device, bool validate, bool reclaim, const std::vector<PoolId>& lendable,
-                 std::int64_t samples, nb::object progress) {
+                 const ModelOptions& device, bool validate, bool as_seen, bool reclaim,
+                 const std::vector<PoolId>& lendable, std::int64_t samples, nb::object progress) {
     ReplayOptions options;
     options.device = device;
     options.validate = validate;
+    options.as_seen = as_seen;
     options.reclaim = reclaim;
     options.lendable = lendable;
     options.samples = samples;
@@ -123,8 +124,9 @@ void bind_replay(nb::module_& m) {
             "timeline", [](const ReplayResult& self) { return rows_of(self.timeline); },
             "Tuples (row, requested, reserved): the highest values since the tuple before.");
     m.def("replay", &run, nb::arg("trace"), nb::arg("allocator"), nb::arg("options") = AllocatorOptions{},
-          nb::arg("device") = ModelOptions{}, nb::kw_only(), nb::arg("validate") = true, nb::arg("reclaim") = true,
-          nb::arg("lendable") = std::vector<PoolId>{}, nb::arg("samples") = 0, nb::arg("progress") = nb::none(),
+          nb::arg("device") = ModelOptions{}, nb::kw_only(), nb::arg("validate") = true, nb::arg("as_seen") = false,
+          nb::arg("reclaim") = true, nb::arg("lendable") = std::vector<PoolId>{}, nb::arg("samples") = 0,
+          nb::arg("progress") = nb::none(),
           "A trace through an allocator of the catalogue on a model device. The GIL is released; `progress` is called\n"
           "with the row every few thousand rows and may raise to stop. Raises ValueError for columns that contradict\n"
           "each other and for unknown allocators or options.");

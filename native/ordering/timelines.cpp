@@ -100,12 +100,13 @@ Status Timelines::wait_on_host(Mark mark) {
     return Status::ok;
 }
 
-bool Timelines::collect() {
+bool Timelines::collect(const std::function<void(Stream, Epoch)>& seen) {
     if (capturing_ || outstanding_.empty()) return false;
     bool any = false;
     for (const TimelineId id : outstanding_) {
         Line& line = lines_[id];
         while (!line.events.empty() && driver_.event_query(line.events.front().event) == Status::ok) {
+            if (seen) seen(line.stream, line.events.front().epoch);
             pass(line);
             any = true;
         }

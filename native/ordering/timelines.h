@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <vector>
@@ -48,8 +49,9 @@ class Timelines {
     // The host waits for the mark.
     Status wait_on_host(Mark mark);
 
-    // Asks for the completion of recorded events, oldest first; true if any epoch passed. Never waits.
-    bool collect();
+    // Asks for the completion of recorded events, oldest first; true if any epoch passed. Never waits. `seen` is told
+    // of each event that turned out complete, by its stream and epoch: the which event of the stream it is, from 1.
+    bool collect(const std::function<void(Stream, Epoch)>& seen = {});
     [[nodiscard]] bool outstanding() const { return !outstanding_.empty(); }
     // The open fence mark that was recorded first, of all timelines.
     [[nodiscard]] std::optional<Mark> oldest_outstanding() const;

@@ -37,7 +37,7 @@ void check_trace(const TraceView& trace) {
             if (id < 0 || id >= trace.ids) refuse(row, "block " + std::to_string(id) + " does not exist");
             return life[static_cast<std::size_t>(id)];
         };
-        if (trace.action[row] > static_cast<std::uint8_t>(Action::release_pool)) refuse(row, "an unknown action");
+        if (trace.action[row] > static_cast<std::uint8_t>(Action::seen)) refuse(row, "an unknown action");
         switch (static_cast<Action>(trace.action[row])) {
             case Action::alloc:
                 if (block() != Life::unborn) refuse(row, "block " + std::to_string(id) + " is allocated twice");

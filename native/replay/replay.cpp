@@ -206,6 +206,9 @@ class Loop {
                 floor_.release_pool(static_cast<PoolId>(trace_.pool[row]));
                 allocator_.release_pool(static_cast<PoolId>(trace_.pool[row]));
                 return true;
+            case Action::seen:
+                if (options_.as_seen) device_.clock().complete(trace_.stream[row], trace_.bytes[row]);
+                return true;
             case Action::mark:
             case Action::oom:
             case Action::segment_alloc:

@@ -17,6 +17,7 @@ namespace movie {
 struct ReplayOptions {
     ModelOptions device;
     bool validate = true;          // watch every call with the independent validator
+    bool as_seen = false;          // events complete when the trace says that the recorded allocator saw it
     bool reclaim = true;           // another owner asks the allocator to reclaim() before it takes memory
     std::vector<PoolId> lendable;  // pools marked as lendable
     std::int64_t samples = 0;      // > 0: keep a timeline of about so many points

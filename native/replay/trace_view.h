@@ -27,6 +27,7 @@ enum class Action : std::uint8_t {
     segment_unmap = 13,
     snapshot = 14,
     release_pool = 15,
+    seen = 16,  // the recorded allocator saw its `bytes`-th event on `stream` complete
 };
 
 struct TraceView {

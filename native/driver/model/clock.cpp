@@ -15,6 +15,12 @@ void DeviceClock::finish_all() {
     }
 }
 
+void DeviceClock::complete(Stream stream, std::int64_t number) {
+    for (const auto& [event, recorded] : events_)
+        if (recorded.stream == stream && recorded.number == number)
+            timelines_[stream].finished = std::max(timelines_[stream].finished, event);
+}
+
 Event DeviceClock::record(Stream stream) {
     Timeline& timeline = timelines_[stream];
     std::int64_t due = kNever;
@@ -28,7 +34,7 @@ Event DeviceClock::record(Stream stream) {
         timeline.last_due = due;
     }
     const Event event = next_event_++;
-    events_.emplace(event, Recorded{.stream = stream, .due = due});
+    events_.emplace(event, Recorded{.stream = stream, .due = due, .number = ++timeline.recorded});
     return event;
 }
 

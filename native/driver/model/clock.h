@@ -31,6 +31,8 @@ class DeviceClock {
     }
     // Events recorded on `stream` from now on complete at this row, whatever the lag.
     void plan(Stream stream, std::int64_t row) { timelines_[stream].planned = row; }
+    // The number-th event (from 1) that was recorded on `stream` is complete now, and those before it.
+    void complete(Stream stream, std::int64_t number);
     // All work of all streams is done.
     void finish_all();
 
@@ -56,12 +58,14 @@ class DeviceClock {
         std::int64_t planned = -1;
         std::int64_t blocked_until = 0;  // an event of another stream that later work waits for
         std::int64_t last_due = 0;
-        Event finished = 0;  // events up to this one are complete
-        bool idle = false;   // all its work is done, and none came since
+        std::int64_t recorded = 0;  // events
+        Event finished = 0;         // events up to this one are complete
+        bool idle = false;          // all its work is done, and none came since
     };
     struct Recorded {
         Stream stream = 0;
         std::int64_t due = 0;
+        std::int64_t number = 0;  // of the stream's events, from 1
     };
 
     std::int64_t lag_;

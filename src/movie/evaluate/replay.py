@@ -60,6 +60,7 @@ def replay(
     costs: str = "per-call",
     seed: int = 0,
     validate: bool = True,
+    as_seen: bool = False,
     reclaim: bool = True,
     lendable: Sequence[int] = (),
     samples: int = 0,
@@ -72,10 +73,11 @@ def replay(
     numbers of bytes; PyTorch's allocators also take the settings recorded with the trace, where `options` says nothing
     else. `memory`: bytes of the card, None for an ample one. `lag`: rows (alloc or free) until queued work is done,
     None for never; `seed` other than 0 draws each piece of work's lag between 0 and twice as much. `costs`: the table
-    of what driver calls cost, "per-call" or "per-page". `validate`: watch every call. `reclaim`: other owners of the
-    card ask the allocator to give idle memory back before they take theirs. `lendable`: pools marked as such.
-    `samples`: how many timeline entries to keep, about. `progress`: called with the row every few thousand rows; may
-    raise to stop. `columns`: `columns_of(trace)`, for callers that replay a trace many times.
+    of what driver calls cost, "per-call" or "per-page". `validate`: watch every call. `as_seen`: events complete when
+    the trace's `seen` rows say so, whatever the lag: of use for the allocator that recorded them. `reclaim`: other
+    owners of the card ask the allocator to give idle memory back before they take theirs. `lendable`: pools marked as
+    such. `samples`: how many timeline entries to keep, about. `progress`: called with the row every few thousand rows;
+    may raise to stop. `columns`: `columns_of(trace)`, for callers that replay a trace many times.
 
     Raises ValueError for an unknown allocator, option, value or cost table and for traces whose rows contradict each
     other, ValidationError if the allocator breaks an invariant.
@@ -97,6 +99,7 @@ def replay(
         chosen,
         device,
         validate=validate,
+        as_seen=as_seen,
         reclaim=reclaim,
         lendable=list(lendable),
         samples=samples,

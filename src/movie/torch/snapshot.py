@@ -56,6 +56,7 @@ def memory_snapshot(
         "host_traces": [],
         # Of MOVie's own: pages move for other reasons too, so readers need not guess.
         "empty_cache_calls": [call for events in histories for call in _empty_cache_calls(events)],
+        "order_of_work": [list(_order_of_work(events)) for events in histories],
     }
 
 
@@ -67,6 +68,18 @@ def _empty_cache_calls(events: Iterable[_Event]) -> Iterator[tuple[int, int]]:
         frees += event[0] == "free_requested"
         if event[0] == "empty_cache":
             yield allocs, frees
+
+
+def _order_of_work(events: Iterable[_Event]) -> Iterator[tuple[int, int, str, int, int]]:
+    """What MOVie was told and saw of the order of work: the allocations and the frees before it, "use" or "seen", which
+    stream, and of uses the address of the block, else which event of the stream, from 1.
+    """
+    allocs = frees = 0
+    for kind, address, size, stream, *_ in events:
+        allocs += kind == "alloc"
+        frees += kind == "free_requested"
+        if kind in ("use", "seen"):
+            yield allocs, frees, kind, stream, address if kind == "use" else size
 
 
 def _segments(device: int, pool: tuple[int, int], book: _FrameBook) -> Iterator[dict[str, Any]]:

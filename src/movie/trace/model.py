@@ -40,6 +40,7 @@ class Action(IntEnum):
     SEGMENT_UNMAP = 13
     SNAPSHOT = 14
     RELEASE_POOL = 15
+    SEEN = 16
 
 
 SEGMENT_ACTIONS = (Action.SEGMENT_ALLOC, Action.SEGMENT_FREE, Action.SEGMENT_MAP, Action.SEGMENT_UNMAP)
@@ -104,7 +105,8 @@ class Trace:
     `action`  uint8, see `Action`
     `id`      int64, which block: dense, start blocks 0..S-1, then one for each alloc in order of rows; -1 for none
     `bytes`   int64, as asked for, repeated on the block's free rows; of segment, oom and external rows their size
-    `stream`  int64, of the block; of `use` rows the stream that uses it
+    `stream`  int64, of the block; of `use` rows the stream that uses it; of `seen` rows the one on
+            which the recorded allocator saw its `bytes`-th event complete
     `pool`    int64, 0 is the default pool, others index `pools`
     `address` uint64, as recorded, 0 where the format has none
     `time_us` int64, microseconds of the recording's clock, 0 for none

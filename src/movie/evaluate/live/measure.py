@@ -19,14 +19,17 @@ CARD = "a100-80"
 LAG = 1000
 
 
-def measure(case: Case, way: Way, memory: int | None = None, lag: int = LAG, **variables: str) -> dict[str, Any]:
-    """What `live.run` wrote of the program, on a card that is `lag` launches behind the host and has `memory` bytes
+def measure(
+    case: Case, way: Way, memory: int | None = None, lag: int = LAG, seed: int = 0, **variables: str
+) -> dict[str, Any]:
+    """What `live.run` wrote of the program, on a card that is `lag` launches behind the host (PhantomSettings says
+    what `seed` does) and has `memory` bytes
     beside a context (None: what the real one has).
 
     Raises InputError where it failed for another reason than memory.
     """
     card = find_card(CARD)
-    settings = PhantomSettings(card, None if memory is None else memory + card.context, lag=lag, quiet=True)
+    settings = PhantomSettings(card, None if memory is None else memory + card.context, lag=lag, seed=seed, quiet=True)
     environment = {**os.environ, "MOVIE_ALONE": "1", **way.variables, **variables}
     for name in {"PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF"} - set(way.variables):
         environment.pop(name, None)

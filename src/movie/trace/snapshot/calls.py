@@ -1,6 +1,7 @@
 """What the program did that a snapshot does not record as an event: calls of empty_cache, and annotated phases."""
 
-from typing import Any
+from bisect import bisect_left
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,16 +74,70 @@ def _recorded_call(place: Place) -> tuple[int, int]:
 
 
 def _find_calls(events: Events, calls: list[tuple[int, int]]) -> Int64:
-    """The last position with so many allocations and requested frees before it; calls that fit nowhere are left out."""
+    """Where the calls were, ascending; those that fit nowhere are left out."""
+    return np.array(sorted(at for at in _positions_of(events, calls) if at >= 0), dtype=np.int64)
+
+
+def _positions_of(events: Events, counts: list[tuple[int, int]]) -> list[int]:
+    """The last position with so many allocations and requested frees before it; -1 where there is none."""
     allocs = np.append(0, np.cumsum(events.action == Action.ALLOC))
     frees = np.append(0, np.cumsum(events.action == Action.FREE_REQUESTED))
     found = []
-    for made, freed in calls:
+    for made, freed in counts:
         low, high = np.searchsorted(allocs, made, side="left"), np.searchsorted(allocs, made, side="right")
         position = low + np.searchsorted(frees[low:high], freed, side="right") - 1
-        if position >= low and allocs[position] == made and frees[position] == freed:
-            found.append(int(position))
-    return np.array(sorted(found), dtype=np.int64)
+        fits = position >= low and allocs[position] == made and frees[position] == freed
+        found.append(int(position) if fits else -1)
+    return found
+
+
+class OrderOfWork(NamedTuple):
+    """Uses of blocks by other streams, and events that the recorder saw complete; each before the event at `at`."""
+
+    use_at: Int64
+    use_stream: Int64
+    use_id: Int64
+    seen_at: Int64
+    seen_stream: Int64
+    seen_number: Int64
+
+
+def order_of_work(events: Events, ids: Int64, recorded: Place | None, device: int) -> OrderOfWork | None:
+    """What MOVie notes of the order of work; None where nothing was noted. `ids`: the block of each event.
+
+    `order_of_work` has a list for each device of lists: the allocations and the frees before, "use" or "seen", the
+    stream, the address or which of the stream's events. What fits nowhere, or uses no block that is known, is left out.
+    """
+    if recorded is None or device >= len(recorded.as_list()):
+        return None
+    noted = recorded.item(device)
+    uses: list[tuple[int, int, int]] = []
+    seen: list[tuple[int, int, int]] = []
+    rows_at: dict[int, list[int]] = {}
+    of_blocks = np.flatnonzero((events.action == Action.ALLOC) | (events.action == Action.FREE_REQUESTED))
+    for row, address in zip(of_blocks.tolist(), events.address[of_blocks].tolist(), strict=True):
+        rows_at.setdefault(address, []).append(row)
+    places = [noted.item(index) for index in range(len(noted.as_list()))]
+    for place, at in zip(places, _positions_of(events, [_counts(place) for place in places]), strict=True):
+        kind, stream, address = place.item(2).as_text(), place.item(3).stream(), place.item(4).integer(0, LARGEST)
+        if at < 0:
+            continue
+        if kind == "seen":
+            seen.append((at, stream, address))
+            continue
+        rows = rows_at.get(address, [])
+        last = bisect_left(rows, at) - 1
+        if last >= 0 and events.action[rows[last]] == Action.ALLOC and ids[rows[last]] >= 0:
+            uses.append((at, stream, int(ids[rows[last]])))
+    used = np.array(uses, dtype=np.int64).reshape(-1, 3)
+    passed = np.array(seen, dtype=np.int64).reshape(-1, 3)
+    return OrderOfWork(*used.T, *passed.T)
+
+
+def _counts(place: Place) -> tuple[int, int]:
+    if type(place.value) not in (tuple, list) or len(place.value) != 5:
+        raise place.is_not("what is noted of the order of work")
+    return place.item(0).integer(0, LARGEST), place.item(1).integer(0, LARGEST)
 
 
 def phase_marks(events: Events, annotations: Place | None, device: int) -> tuple[Int64, Int64, tuple[str, ...], Int64]:

@@ -8,7 +8,7 @@ import numpy as np
 from movie.sizes import format_size
 from movie.trace.errors import TraceError
 from movie.trace.model import LARGEST, Action, Int64, Segments, Trace, with_block_values
-from movie.trace.snapshot.calls import empty_cache_calls, phase_marks
+from movie.trace.snapshot.calls import empty_cache_calls, order_of_work, phase_marks
 from movie.trace.snapshot.events import UNKNOWN_POOL, Events, read_events
 from movie.trace.snapshot.lives import Lives, find_lives
 from movie.trace.snapshot.rewind import Rewound, rewind_segments
@@ -101,6 +101,10 @@ def _device_trace(
     rows.insert(Action.FREE_COMPLETED, np.flatnonzero(lives.completions_missing), after=True, ids=lives.ids)
     rows.insert(Action.MARK, marks, phases=phases, times=times)
     rows.insert(Action.EMPTY_CACHE, calls)
+    work = order_of_work(events, lives.ids, top.optional("order_of_work"), device)
+    if work is not None:
+        rows.insert(Action.USE, work.use_at, blocks=work.use_id, streams=work.use_stream)
+        rows.insert(Action.SEEN, work.seen_at, streams=work.seen_stream, sizes=work.seen_number)
     rows.insert(Action.FREE_REQUESTED, np.flatnonzero(lives.requests_missing), ids=lives.ids)
     rows.keep(np.flatnonzero(~lives.dropped), lives.ids)
 
@@ -117,6 +121,7 @@ def _device_trace(
         phases=names,
         device=device,
         settings=settings,
+        completions_recorded=work is None,
         complete=not held and not damaged,
         warnings=tuple(warnings),
     )
@@ -177,7 +182,15 @@ class _Rows:
         self._parts: list[dict[str, Any]] = []
 
     def _add(self, source: Int64, **columns: Any) -> None:
-        part = {"source": source, "id": -1, "phase": -1, "time_us": self._at(self._events.time_us, source), **columns}
+        part = {
+            "source": source,
+            "id": -1,
+            "phase": -1,
+            "stream": self._at(self._events.stream, source),
+            "bytes": 0,
+            "time_us": self._at(self._events.time_us, source),
+            **columns,
+        }
         self._parts.append({name: np.broadcast_to(column, source.shape) for name, column in part.items()})
 
     @staticmethod
@@ -194,10 +207,14 @@ class _Rows:
         ids: Int64 | None = None,
         phases: Int64 | int = -1,
         times: Int64 | None = None,
+        blocks: Int64 | None = None,
+        streams: Int64 | None = None,
+        sizes: Int64 | None = None,
     ) -> None:
         """Rows before (or directly after) events. With `ids` they are of the events' blocks."""
-        extra = {} if times is None else {"time_us": times}
-        block = -1 if ids is None else ids[at]
+        given = {"time_us": times, "stream": streams, "bytes": sizes}
+        extra = {name: column for name, column in given.items() if column is not None}
+        block = blocks if blocks is not None else -1 if ids is None else ids[at]
         self._add(at, key=2 * at + (2 if after else 0), action=int(action), id=block, phase=phases, **extra)
 
     def keep(self, events: Int64, ids: Int64) -> None:
@@ -209,8 +226,8 @@ class _Rows:
         order = np.argsort(part["key"], kind="stable")
         row = {name: column[order] for name, column in part.items()}
         action = row["action"].astype(np.uint8)
-        recorded = action != Action.MARK
-        recorded &= action != Action.EMPTY_CACHE
+        recorded = ~np.isin(action, (Action.MARK, Action.EMPTY_CACHE, Action.USE, Action.SEEN))
+        streams = ~np.isin(action, (Action.MARK, Action.EMPTY_CACHE))
 
         def of_event(column: Int64) -> Int64:
             return np.where(recorded, self._at(column, row["source"]), 0)
@@ -218,8 +235,8 @@ class _Rows:
         return {
             "action": action,
             "id": row["id"].astype(np.int64),
-            "bytes": of_event(self._events.bytes),
-            "stream": of_event(self._events.stream),
+            "bytes": np.where(action == Action.SEEN, row["bytes"], of_event(self._events.bytes)).astype(np.int64),
+            "stream": np.where(streams, row["stream"], 0).astype(np.int64),
             "pool": of_event(self._events.pool),
             "address": of_event(self._events.address).astype(np.uint64),
             "time_us": row["time_us"].astype(np.int64),
