@@ -146,9 +146,25 @@ def test_the_command(data_dir, monkeypatch, capsys):
     assert output.splitlines()[-1] == "12 runs: 0 that did not complete, or needed a retry"
 
 
+@pytest.mark.slow
+def test_rivals_that_complete_take_more(data_dir):
+    cells = cells_of(data_dir / "gmlake-traces" / "fsdp1_opt6.7b_R_var.bin.xz", rivals=pressure.RIVALS)
+    assert len(cells) == len(FACTORS) * len(COSTS)
+    assert not [cell for cell in cells if cell.ahead]
+
+
+def test_a_rival_ahead_is_told(data_dir, monkeypatch, capsys):
+    path = data_dir / "recordings" / "vis_sd15_R.pickle.gz"
+    [cell] = cells_of(path, factors=(1.25,), costs=("per-call",), rivals=("expandable",))
+    assert cell.ahead == ("expandable",)  # it grows late, by larger pages
+    monkeypatch.setattr(pressure, "cells_of", lambda path, floor, rivals: [cell])
+    assert main(["--rivals", str(path)]) == 0
+    assert "- vis_sd15_R at 1.25 x, per-call: expandable" in capsys.readouterr().out
+
+
 def test_the_command_fails_where_a_run_does(monkeypatch, capsys):
     cells = [_cell("a", 1.01, 0.5, None, completed=False)]
-    monkeypatch.setattr(pressure, "cells_of", lambda path, floor: cells)
+    monkeypatch.setattr(pressure, "cells_of", lambda path, floor, rivals: cells)
     assert main(["a.pickle"]) == 1
     captured = capsys.readouterr()
     assert "FAILS" in captured.out

@@ -1,6 +1,6 @@
 """What does a nearly full card cost? `movie` on cards a little larger than what a run asks for at its peak.
 
-    python -m movie.evaluate.pressure [--floor SOURCE] [PATH...]
+    python -m movie.evaluate.pressure [--floor SOURCE] [--rivals] [PATH...]
 
 Cards of 1.005, 1.01, 1.02, 1.05, 1.1 and 1.25 x peak requested + 64 MiB, a lag of 1,000 rows, both cost tables. Prints
 Markdown: for each trace and card the modelled driver seconds of calls for memory in the last quarter of the run, views
@@ -8,6 +8,8 @@ made and edited, waits of streams and of the host, rows stalled in them, and sum
 hand (`../prototypes/placement/pressure.cpp` from the folder of recorded traces, or SOURCE), the same of the floor, a
 small program that is not part of this project (see pressure_floor.py). Seconds of events and of waits are left out,
 since the floor has none. Where movie takes more than the floor and a millisecond an iteration, the cell is marked.
+With --rivals native, expandable and gmlake run too: below the tables stand the cells in which one of them completes and
+takes less driver time in the last quarter than movie, events and waits included.
 
 Without a PATH: the recordings of MOVIE_DATA but `graph_step`, whose pools leave no page to spare, and the traces on
 which the released GMLake was measured. Exits with 1 if a run does not complete or needs a retry, or if one of the sums
@@ -35,6 +37,7 @@ MARGIN = 64 * MIB
 LAG = 1000
 COSTS = ("per-call", "per-page")
 LEFT_OUT = ("graph_step",)
+RIVALS = ("native", "expandable", "gmlake")
 ALLOWED = 1e-3  # seconds an iteration above the floor
 # What a record or a wait costs, in seconds, in both cost tables.
 EVENT = WAIT = 1e-6
@@ -67,6 +70,7 @@ class Cell:
     work: Work
     floor: Work | None = None
     iterations: int | None = None  # of the whole run
+    ahead: tuple[str, ...] = ()  # the rivals that complete and take less driver time in the last quarter
 
     @property
     def above(self) -> bool:
@@ -95,8 +99,9 @@ def cells_of(
     costs: Sequence[str] = COSTS,
     validate: bool = False,
     floor: Path | None = None,
+    rivals: Sequence[str] = (),
 ) -> list[Cell]:
-    """Each card and cost table for one trace. `floor`: the floor's program, to be run beside.
+    """Each card and cost table for one trace. `floor`: the floor's program, to be run beside, as are `rivals`.
 
     Raises InputError for a file that cannot be read, ValidationError if the allocator breaks an invariant.
     """
@@ -111,6 +116,10 @@ def cells_of(
             card = card_of(requested, factor)
             for table in costs:
                 result = replay(trace, allocator, memory=card, lag=LAG, costs=table, validate=validate, columns=columns)
+                others = [
+                    replay(trace, rival, memory=card, lag=LAG, costs=table, validate=False, columns=columns)
+                    for rival in rivals
+                ]
                 beside = None
                 if floor is not None and rows is not None:
                     beside = run_floor(floor, rows, card, lag=LAG, per_page=table == "per-page")
@@ -128,6 +137,7 @@ def cells_of(
                         work=_work_of(result),
                         floor=_work_of_floor(beside) if beside and beside.completed else None,
                         iterations=iterations_of(path),
+                        ahead=tuple(other.allocator for other in others if _is_ahead(other, result)),
                     )
                 )
     return cells
@@ -144,6 +154,11 @@ def _work_of(result: ReplayResult) -> Work:
         waits=result.driver["stream_wait"] + result.driver["event_synchronize"] + result.driver["synchronize"],
         stalled_rows=result.stalled_rows,
     )
+
+
+def _is_ahead(rival: ReplayResult, ours: ReplayResult) -> bool:
+    # Sums of many calls differ in their last digits.
+    return rival.completed and rival.driver_seconds_last_quarter < ours.driver_seconds_last_quarter - 1e-9
 
 
 def _work_of_floor(run: FloorRun) -> Work:
@@ -232,13 +247,15 @@ def main(arguments: Sequence[str]) -> int:
     )
     parser.add_argument("paths", nargs="*", metavar="PATH")
     parser.add_argument("--floor", type=Path, metavar="SOURCE", help="the source of the floor's program")
+    parser.add_argument("--rivals", action="store_true", help="run native, expandable and gmlake beside")
     chosen = parser.parse_args(arguments)
     try:
         paths = list(files_in(chosen.paths)) if chosen.paths else default_files()
         with tempfile.TemporaryDirectory() as folder:
             source = chosen.floor or (None if chosen.paths else floor_source(data_folder()))
             program = compile_floor(source, Path(folder)) if source else None
-            everything = [cell for cells in in_parallel(partial(cells_of, floor=program), paths) for cell in cells]
+            run = partial(cells_of, floor=program, rivals=RIVALS if chosen.rivals else ())
+            everything = [cell for cells in in_parallel(run, paths) for cell in cells]
     except InputError as error:
         print(error, file=sys.stderr)
         return 2
@@ -248,6 +265,11 @@ def main(arguments: Sequence[str]) -> int:
     above = [cell for cell in everything if cell.above]
     if floor_seen := any(cell.floor for cell in everything):
         print(f"{len(above)} cells above the floor by more than {1000 * ALLOWED:g} ms an iteration")
+    if chosen.rivals:
+        behind = [cell for cell in everything if cell.ahead]
+        print(f"{len(behind)} cells in which a rival that completes takes less driver time in the last quarter")
+        for cell in behind:
+            print(f"- {cell.trace} at {cell.factor:g} x, {cell.costs}: {', '.join(cell.ahead)}")
     more = [costs for costs in COSTS if floor_seen and not sums_kept(everything, costs)]
     for costs in more:
         print(f"{costs}: a sum is above the floor's", file=sys.stderr)

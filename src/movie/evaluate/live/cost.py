@@ -4,8 +4,8 @@
 
 On the phantom kernels are empty, so an iteration is host work, and the allocator shows. Runs PAIRS (default 20) pairs
 of processes, one under each allocator, in alternating order, and prints the ratio of the two medians for each pair: of
-the processor's time, which other programs on the machine disturb less than they do the clock. Exits with 1 if the median
-ratio is above 1.03 or the upper end of its 95 % interval above 1.05.
+the processor's time, which other programs on the machine disturb less than they do the clock. Exits with 1 if the
+median ratio is above 1.03 or the upper end of its 95 % interval above 1.05.
 """
 
 import sys
