@@ -26,7 +26,9 @@ def traces_of(recorded: Recorded, ended: Ended, watching: Watching) -> list[Trac
     warnings = [f"the program {_end(recorded, ended)}: the trace tells of what it did until then"] * ended.failed
     others = len(ended.recorded) - 1
     if others:
-        warnings.append(f"{others} more processes used a card: this is process {recorded.process}")
+        warnings.append(
+            f"{others} more process{'' if others == 1 else 'es'} used a card: this is process {recorded.process}"
+        )
     return [
         replace(
             _streams_numbered(trace),
