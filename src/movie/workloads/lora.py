@@ -27,11 +27,10 @@ class AdaptedLinear(nn.Module):
         self.right = nn.Parameter(torch.empty(linear.in_features, rank, **shape))
         self.left = nn.Parameter(torch.zeros(rank, linear.out_features, **shape))
         nn.init.kaiming_uniform_(self.right, a=5**0.5)
-        self.dropout = nn.Identity()  # none, but ZeRO-3 hooks on to each module
         self.scale = 1 / rank
 
     def forward(self, x: Any) -> Any:
-        return functional.linear(x, self.weight, self.bias) + (self.dropout(x) @ self.right @ self.left) * self.scale
+        return functional.linear(x, self.weight, self.bias) + (x @ self.right @ self.left) * self.scale
 
 
 def adapt(model: nn.Module) -> None:

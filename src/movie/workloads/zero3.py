@@ -2,8 +2,9 @@
 
     deepspeed --num_gpus 4 --module movie.workloads.zero3 --strategy R
 
-Attention as written out in the model (`eager`), as DeepSpeed-Chat has it. Strategy O keeps parameters and optimizer on
-the host.
+As DeepSpeed-Chat trains: attention as written out in the model (`eager`), with a mask; reentrant checkpoints; adapters
+that are part of the linear layers (`movie.workloads.lora`). The embeddings at both ends are two tensors, as they become
+where weights are loaded into shards without being tied. Strategy O keeps parameters and optimizer on the host.
 """
 
 import argparse
@@ -22,12 +23,13 @@ from movie.workloads.report import report
 
 
 def configuration(chosen: Options) -> dict[str, Any]:
-    """Of DeepSpeed: its defaults, but for what the strategy says."""
+    """Of DeepSpeed: what DeepSpeed-Chat asks of ZeRO-3, and offload as the strategy says."""
     zero: dict[str, Any] = {
         "stage": 3,
         "stage3_param_persistence_threshold": 10_000,
         "stage3_max_live_parameters": 30_000_000,
         "stage3_prefetch_bucket_size": 30_000_000,
+        "memory_efficient_linear": False,
     }
     if chosen.offload:
         zero["offload_optimizer"] = {"device": "cpu"}
@@ -47,7 +49,7 @@ def train(chosen: Options) -> None:
     deepspeed.init_distributed()
     config = configuration(chosen)
     keep = HfDeepSpeedConfig(config)  # while it lives, models are built in shards
-    model = models.build(chosen.model, attn_implementation="eager")
+    model = models.build(chosen.model, attn_implementation="eager", tie_word_embeddings=False)
     if chosen.adapters:
         adapt(model)
         model.enable_input_require_grads()
