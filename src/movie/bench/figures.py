@@ -1,4 +1,4 @@
-"""What was measured of a cell, as plain data: the rows of `movie bench --json`, a contract whose fields are only added to.
+"""What was measured of a cell, as plain data: the rows of `movie bench --json`, a contract: fields are only added.
 
 Under `native` and `expandable` the peaks, the utilization and the retries are those of real runs on a phantom (`source`
 says `run`); all else, and everything of the other allocators, comes from replays of the native run (`replay`). What the
@@ -89,6 +89,7 @@ def _prices(result: ReplayResult, iteration: Iteration | None) -> dict[str, Any]
         "driver_seconds": result.driver_seconds,
         "driver_seconds_last_quarter": result.driver_seconds_last_quarter,
         "stalled_rows": result.stalled_rows,
+        "stall_seconds": iteration.stall_seconds(result) if iteration else None,
         "iteration_seconds": iteration.seconds(result) if iteration else None,
         "iteration_seconds_last_quarter": iteration.late_seconds(result) if iteration else None,
         "iteration_seconds_at": at,

@@ -22,17 +22,19 @@ class Iteration:
         return self.operations / (share * PEAK)
 
     def seconds(self, result: ReplayResult, share: float = USUAL) -> float:
-        """The mean over the run, its first iterations included: computing, driver calls and stalls, one after another.
-
-        Each row of the trace stands for an equal part of the time that the card computes; that is what a row of waiting
-        costs.
-        """
+        """The mean over the run, its first iterations included: computing, driver calls and stalls."""
         return self._with(result, result.driver_seconds / self.iterations, share)
 
     def late_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
         """The same with the driver calls of the last quarter: what an iteration of a long run comes to."""
         return self._with(result, 4 * result.driver_seconds_last_quarter / self.iterations, share)
 
+    def stall_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
+        """What waits cost an iteration at most: as if they came one after another, each keeping all else from running.
+
+        Each row of the trace stands for an equal part of the time that the card computes.
+        """
+        return result.stalled_rows * self.device_seconds(share) / max(self.rows, 1)
+
     def _with(self, result: ReplayResult, driver: float, share: float) -> float:
-        device = self.device_seconds(share)
-        return device + driver + result.stalled_rows * device / max(self.rows, 1)
+        return self.device_seconds(share) + driver + self.stall_seconds(result, share)

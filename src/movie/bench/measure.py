@@ -1,8 +1,9 @@
 """One cell measured, in a process of its own: two captures, and replays of the first.
 
-    python -m movie.bench.measure FOLDER CELL
+    python -m movie.bench.measure FOLDER FIGURES CELL
 
-where CELL is the cell as JSON (movie.bench.cells). What was done in FOLDER is not done again. Exits with 1, and the
+where CELL is the cell as JSON (movie.bench.cells), FOLDER has its captures and FIGURES is the file that is written.
+What was done is not done again. Exits with 1, and the
 reason as the last line of standard error, where a training run does not come to its end.
 """
 
@@ -18,7 +19,7 @@ from movie.allocators import AllocatorSpec
 from movie.bench.cells import Cell
 from movie.bench.figures import ALLOCATORS, RealRun, Replayed, rows_of
 from movie.bench.iteration import Iteration
-from movie.bench.work import Place, place_of
+from movie.bench.work import Place
 from movie.capture.assemble import traces_of
 from movie.capture.program import ALLOCATORS as REAL
 from movie.capture.program import Watching, watched, why_nothing
@@ -107,10 +108,10 @@ def _write(path: Path, text: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """0 when the figures are there."""
-    work, cell = arguments
+    folder, figures, cell = arguments
     data: dict[str, Any] = json.loads(cell)
     try:
-        measure(place_of(Path(work), Cell(**data)))
+        measure(Place(Path(folder), Path(figures), Cell(**data)))
     except InputError as error:
         print(error, file=sys.stderr)
         return 1

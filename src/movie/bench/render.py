@@ -42,7 +42,7 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
         console.print()
         console.print(Text(table.title, style="bold"))
         console.print(Text(table.note, style="dim"))
-        shown = RichTable(box=None, padding=(0, 1), pad_edge=False, header_style="bold")
+        shown = RichTable(box=None, padding=(0, 0, 0, 1), pad_edge=False, header_style="bold")
         for number, heading in enumerate(table.headings):
             shown.add_column(heading, justify="right" if number else "left", overflow="fold", no_wrap=number > 0)
         for row in table.rows:

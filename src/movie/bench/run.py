@@ -18,6 +18,7 @@ from movie.bench.work import Place, place_of
 from movie.errors import InputError
 from movie.evaluate.comparison import Progress
 
+_MEASURE = (sys.executable, "-m", "movie.bench.measure")
 _LOOK = 0.2  # seconds between looks at what runs
 _GRACE = 20.0  # seconds that a cell has to end its training run
 
@@ -82,7 +83,7 @@ def _start(work: Path, cell: Cell) -> _Running:
     place.folder.mkdir(parents=True, exist_ok=True)
     with open(place.log, "ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", "movie.bench.measure", str(work), json.dumps(cell.as_data())],
+            [*_MEASURE, str(place.folder), str(place.figures), json.dumps(cell.as_data())],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -48,8 +48,8 @@ def overview(outcomes: Sequence[Outcome]) -> list[Table]:
         _by_allocator(
             outcomes,
             "An iteration on that card",
-            "Modelled seconds, mean over the run with its first iterations: computing at 40 % of an A100's peak, driver "
-            f"calls and stalls. {_NONE}: the operations of this workload are not counted.",
+            "Modelled seconds, mean over the run with its first iterations: computing at 40 % of an A100's peak, "
+            f"driver calls and stalls. {_NONE}: the operations of this workload are not counted.",
             lambda row: _seconds((row["on_smallest_card"] or {}).get("iteration_seconds")),
         ),
         _by_allocator(
@@ -57,6 +57,12 @@ def overview(outcomes: Sequence[Outcome]) -> list[Table]:
             "A late iteration on that card",
             "The same with the driver calls of the run's last quarter.",
             lambda row: _seconds((row["on_smallest_card"] or {}).get("iteration_seconds_last_quarter")),
+        ),
+        _by_allocator(
+            outcomes,
+            "Stalls in it",
+            "Seconds of both that are waits, at most: as if waits came one after another and nothing else could run.",
+            lambda row: _seconds((row["on_smallest_card"] or {}).get("stall_seconds")),
         ),
     ]
 

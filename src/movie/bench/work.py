@@ -34,9 +34,13 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a cell's captures lie. Any other version of what they came from has another folder."""
+    """Where a cell's captures and figures lie. Any other version of what they came from has another place.
+
+    `figures`: what was measured, by the allocators as they are built.
+    """
 
     folder: Path
+    figures: Path
     cell: Cell
 
     @property
@@ -53,11 +57,6 @@ class Place:
         """The floating-point operations of an iteration."""
         return self.folder / "operations"
 
-    @property
-    def figures(self) -> Path:
-        """What was measured, by the allocators as they are built now."""
-        return self.folder / f"figures-{_figuring_version()}.json"
-
     def known(self) -> dict[str, Any] | None:
         """What was measured already."""
         try:
@@ -70,7 +69,8 @@ class Place:
 def place_of(work: Path, cell: Cell) -> Place:
     """The cell's folder, which may not exist yet."""
     key = _digest({"cell": json.dumps(cell.as_data()), "sources": _running_version(), **versions()})
-    return Place(work / f"{cell.name.replace('/', '_')}-{key}", cell)
+    folder = work / f"{cell.name.replace('/', '_')}-{key}"
+    return Place(folder, folder / f"figures-{_figuring_version()}.json", cell)
 
 
 @cache
