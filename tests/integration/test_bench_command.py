@@ -3,6 +3,9 @@
 import json
 import subprocess
 import sys
+import time
+from glob import glob
+from pathlib import Path
 
 import pytest
 from bench_cells import SMALL
@@ -59,6 +62,31 @@ assert abs(told - sum(each) / len(each)) <= 1e-9 * told, (told, each)
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_a_bench_that_is_ended_leaves_no_process(tmp_path):
+    require_cuda_torch("transformers", "peft")
+    command = [sys.executable, "-m", "movie", "bench", "--quick", "--only", "mobilellm-*", "--work", tmp_path]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        deadline = time.monotonic() + 60
+        while len(started := _descendants(process.pid)) < 2 and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert len(started) >= 2, "the cell, and its training run"
+        process.terminate()
+        assert process.wait(timeout=60) == 143
+    assert not [pid for pid in started if Path(f"/proc/{pid}").exists()]
+
+
+def _descendants(process: int) -> set[int]:
+    found: set[int] = set()
+    for task in glob(f"/proc/{process}/task/*/children"):
+        try:
+            children = {int(pid) for pid in Path(task).read_text().split()}
+        except OSError:  # it has just ended
+            continue
+        found |= children.union(*map(_descendants, children))
+    return found
 
 
 def test_the_list(tmp_path):
