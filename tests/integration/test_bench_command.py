@@ -48,15 +48,12 @@ def test_operations_of_varying_lengths_are_those_of_each_length():
     """Three lengths tell of all: the mean over ten lengths, counted one by one."""
     require_cuda_torch("transformers", "peft")
     program = """
-from movie.workloads import flops, models
+from movie.workloads import flops
 from movie.workloads.batches import lengths
 from movie.workloads.options import Options
-import torch
 options = Options("mobilellm-125m", "R", 2, 10, 512, "var", 0)
 told = flops.of_iteration(options)
-with torch.device("meta"):
-    model = models.build(options.model)
-model = models.prepared(model, options)
+model = flops.built(options)
 each = [flops.of_batch(model, 2, length) for length in lengths(options)]
 assert abs(told - sum(each) / len(each)) <= 1e-9 * told, (told, each)
 """

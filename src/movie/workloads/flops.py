@@ -20,10 +20,7 @@ from movie.workloads.options import Options, options, parser
 
 def of_iteration(chosen: Options) -> float:
     """The mean over the lengths of the run."""
-    torch.set_default_dtype(torch.bfloat16)
-    with torch.device("meta"):
-        model = models.build(chosen.model)
-    model = models.prepared(model, chosen).to("meta")
+    model = built(chosen)
     drawn = list(lengths(chosen))
     # Attention grows with the square of the length and all else with the length itself, so three lengths tell of all.
     counted = sorted({*drawn} if len({*drawn}) <= 3 else {min(drawn), (min(drawn) + max(drawn)) // 2, max(drawn)})
@@ -31,11 +28,24 @@ def of_iteration(chosen: Options) -> float:
     return sum(through(points, length) for length in drawn) / len(drawn)
 
 
+def built(chosen: Options) -> Any:
+    """The model without memory.
+
+    Its attention is written out (`eager`): the same products, and Transformers then asks no mask for its values, of
+    which there are none.
+    """
+    torch.set_default_dtype(torch.bfloat16)
+    with torch.device("meta"):
+        model = models.build(chosen.model, attn_implementation="eager")
+    return models.prepared(model, chosen).to("meta")
+
+
 def of_batch(model: Any, batch: int, length: int) -> int:
     """Forward and backward pass of one batch."""
     tokens = torch.zeros(batch, length, dtype=torch.int64, device="meta")
     with FlopCounterMode(display=False) as counter:
-        model(input_ids=tokens, labels=tokens).loss.backward()
+        # Without a mask it would look for packed sequences by value.
+        model(input_ids=tokens, labels=tokens, attention_mask=torch.ones_like(tokens)).loss.backward()
     return counter.get_total_flops()
 
 
