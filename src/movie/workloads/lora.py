@@ -15,8 +15,9 @@ _BLOCKS = ".layers."  # of what name the linear layers are that get adapters
 
 
 class AdaptedLinear(nn.Module):
-    """x W' + b + scale x R L, with `weight` W and `bias` b frozen, and the factors R (inputs, rank) and L (rank, outputs) of
-    the weight's dtype, on the card.
+    """x W' + b + scale x R L, with `weight` W and `bias` b frozen.
+
+    The factors, R (inputs, rank) and L (rank, outputs), are of the weight's dtype and on the card.
     """
 
     def __init__(self, linear: nn.Linear, rank: int = RANK) -> None:
