@@ -30,7 +30,7 @@ app.command("replay")(replay.replay)
 app.command("fit")(fit.fit)
 app.command("capture", context_settings={"allow_interspersed_args": False})(capture.capture)
 app.command("convert")(convert.convert)
-app.command("run")(run.run)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.add_typer(bridge.app, name="bridge")
 app.command("doctor")(doctor.doctor)
 
