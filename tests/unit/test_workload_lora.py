@@ -20,7 +20,8 @@ def test_adapters():
     before = model.body.layers[0](x)
     adapt(model)
     first, second = model.body.layers
-    assert isinstance(first, AdaptedLinear) and isinstance(second, AdaptedLinear)
+    assert isinstance(first, AdaptedLinear)
+    assert isinstance(second, AdaptedLinear)
     assert type(model.head) is torch.nn.Linear
     assert {name for name, parameter in model.named_parameters() if parameter.requires_grad} == {
         f"body.layers.{number}.{factor}" for number in (0, 1) for factor in ("left", "right")
