@@ -382,6 +382,20 @@ def test_torch_that_is_too_old(tmp_path):
     assert_one_line_error(capture(tmp_path, "import torch"), "2.5.1", "too old")
 
 
+def test_an_allocator_that_keeps_no_history(tmp_path):
+    result = capture(tmp_path, A_MEBIBYTE, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+    assert result.returncode == 2
+    assert "'cudaMallocAsync', which keeps no history" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+def test_a_program_that_chooses_its_allocator(tmp_path):
+    program = "import os; os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'\n" + A_MEBIBYTE
+    trace = captured(tmp_path, program, "--allocator", "native")
+    assert trace.header["allocator"] == "expandable"
+    assert "chooses the allocator 'expandable', not 'native'" in trace.warnings[0]
+
+
 def test_two_cards(tmp_path):
     program = """
         import torch

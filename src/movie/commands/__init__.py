@@ -31,7 +31,7 @@ app.command("fit")(fit.fit)
 app.command("capture", context_settings={"allow_interspersed_args": False})(capture.capture)
 app.command("bench")(bench.bench)
 app.command("convert")(convert.convert)
-app.command("run")(run.run)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.add_typer(bridge.app, name="bridge")
 app.command("doctor")(doctor.doctor)
 

@@ -15,15 +15,17 @@ _BLOCKS = ".layers."  # of what name the linear layers are that get adapters
 
 
 class AdaptedLinear(nn.Module):
-    """x W' + b + scale x R L, with `weight` W and `bias` b frozen and the factors R (inputs, rank) and L (rank, outputs)
-    of the weight's dtype, on the card."""
+    """x W' + b + scale x R L, with `weight` W and `bias` b frozen.
+
+    The factors, R (inputs, rank) and L (rank, outputs), are of the weight's dtype and where it is.
+    """
 
     def __init__(self, linear: nn.Linear, rank: int = RANK) -> None:
         super().__init__()
         self.weight, self.bias = linear.weight.requires_grad_(False), linear.bias
         if self.bias is not None:
             self.bias.requires_grad_(False)
-        shape = {"dtype": linear.weight.dtype, "device": "cuda"}
+        shape = {"dtype": linear.weight.dtype, "device": linear.weight.device}
         self.right = nn.Parameter(torch.empty(linear.in_features, rank, **shape))
         self.left = nn.Parameter(torch.zeros(rank, linear.out_features, **shape))
         nn.init.kaiming_uniform_(self.right, a=5**0.5)
