@@ -195,6 +195,30 @@ def test_a_program_that_ends_early_on_purpose(tmp_path, ending):
     assert captured(tmp_path, A_MEBIBYTE + ending).complete
 
 
+# The last backward's thread gets no time of the processor until the program's main thread wants it to.
+LAST_LINE_IS_BACKWARD = """
+    import os, pathlib, torch
+    weight = torch.ones(100, device="cuda", requires_grad=True)
+    (weight * 2).sum().backward()
+    cpu = {min(os.sched_getaffinity(0))}
+    os.sched_setaffinity(0, cpu)
+    (worker,) = [t for t in pathlib.Path("/proc/self/task").iterdir() if "pt_autograd" in (t / "comm").read_text()]
+    os.sched_setaffinity(int(worker.name), cpu)
+    os.sched_setscheduler(int(worker.name), os.SCHED_IDLE, os.sched_param(0))
+    (weight * 2).sum().backward()
+"""
+
+
+@pytest.mark.parametrize("history", [True, False])
+def test_a_program_may_end_right_after_a_backward(tmp_path, history):
+    """Else a search for the smallest card would take some cards for too small."""
+    script = write_program(tmp_path, LAST_LINE_IS_BACKWARD)
+    watching = Watching(PhantomSettings(find_card("h100")), history=history, output=Output.NOWHERE)
+    for _ in range(4):  # without the wait about two of three abort
+        with watched([sys.executable, str(script)], watching) as ended:
+            assert ended.exit_code == 0
+
+
 def test_out_of_memory(tmp_path):
     result = capture(tmp_path, A_MEBIBYTE + "torch.zeros(2**31, device='cuda')", "--memory", "4GiB")
     assert result.returncode == 1
@@ -316,11 +340,17 @@ def test_another_sitecustomize_still_runs(tmp_path):
         (["--allocator", "mine"], ["mine", "native", "expandable"]),
         (["-o", "trace.pickle"], ["trace.pickle", ".parquet"]),
         (["-o", "/nowhere/trace.parquet"], ["/nowhere"]),
+        (["-o", "/proc/trace.parquet"], ["/proc/trace.parquet", "cannot be written"]),
         (["--lag", "soon"], ["--lag", "soon"]),
     ],
 )
 def test_bad_options(options, parts):
     assert_one_line_error(movie("capture", "--device", "h100", *options, "--", sys.executable, "-c", ""), *parts)
+
+
+def test_an_output_that_cannot_be_written_is_known_before_the_program_runs(tmp_path):
+    (tmp_path / "trace.parquet").mkdir()
+    assert_one_line_error(capture(tmp_path, "print('began')"), "trace.parquet", "not a regular file")
 
 
 def test_no_such_program():
@@ -350,6 +380,20 @@ def test_torch_that_is_too_old(tmp_path):
     (package / "__init__.py").write_text("from . import version\n__version__ = '2.5.1+cu124'\n")
     (package / "version.py").write_text("cuda = '12.4'\n")
     assert_one_line_error(capture(tmp_path, "import torch"), "2.5.1", "too old")
+
+
+def test_an_allocator_that_keeps_no_history(tmp_path):
+    result = capture(tmp_path, A_MEBIBYTE, PYTORCH_CUDA_ALLOC_CONF="backend:cudaMallocAsync")
+    assert result.returncode == 2
+    assert "'cudaMallocAsync', which keeps no history" in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+
+
+def test_a_program_that_chooses_its_allocator(tmp_path):
+    program = "import os; os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'\n" + A_MEBIBYTE
+    trace = captured(tmp_path, program, "--allocator", "native")
+    assert trace.header["allocator"] == "expandable"
+    assert "chooses the allocator 'expandable', not 'native'" in trace.warnings[0]
 
 
 def test_two_cards(tmp_path):

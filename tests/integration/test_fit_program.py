@@ -79,6 +79,21 @@ def test_a_program_that_fails_on_any_card(tmp_path):
     assert "exit code 4, however large the card" in result.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("choice", "chosen"),
+    [
+        ("import os; os.environ['PYTORCH_CUDA_ALLOC_CONF'] = 'expandable_segments:True'", "'expandable', not 'native'"),
+        ("import movie; movie.enable()", "'movie', not 'native'"),
+    ],
+)
+def test_a_program_that_chooses_its_allocator_is_not_reported_under_another_name(tmp_path, choice, chosen):
+    path = tmp_path / "program.py"
+    path.write_text(f"{choice}\nimport torch\ntorch.ones(10, device='cuda')\n")
+    result = movie("fit", "--", sys.executable, path)
+    assert result.returncode == 2, result.stdout
+    assert chosen in result.stderr.splitlines()[-1]
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_the_search(tmp_path, number):
     program = tmp_path / "program.py"

@@ -67,6 +67,12 @@ WORKLOADS = (
     _workload("opt-1.3b LR var", f"causal --batch 16 --strategy LR {_VAR}", (0.431, 0.987)),
     _workload("tinyllama N var", f"causal --model tinyllama-1.1b --batch 4 {_VAR}", (0.751, 0.985)),
     _workload("codegen-2b N var", f"causal --model codegen-2b --batch 2 {_VAR}", (0.577, 0.975)),
+    _workload(
+        "codegen-2b N var, eager",
+        "causal --model codegen-2b --attention eager --batch 1 --length 2048 --lengths var --iterations 14",
+        (0.653, 0.975),
+    ),
+    _workload("llama3-8b LR var", f"causal --model llama3-8b --batch 4 --strategy LR {_VAR}", (0.571, 0.986)),
     _workload("mixtral-small R var", "moe --strategy R --lengths var"),
     _workload(
         "fsdp2 opt-6.7b R var, 8 ranks",
@@ -74,9 +80,18 @@ WORKLOADS = (
         (0.540, 0.854),
         launcher=_EIGHT,
     ),
+    _workload(
+        "fsdp2 opt-6.7b R var, batch 16",
+        "fsdp2 --batch 16 --strategy R --lengths var --iterations 10",
+        (0.640, 0.893),
+        launcher=_EIGHT,
+    ),
     _workload("fsdp1 opt-6.7b R var, 8 ranks", "fsdp1 --strategy R --lengths var --iterations 12", launcher=_EIGHT),
     _workload("zero3 opt-1.3b N, 4 ranks", "zero3 --batch 24", (0.914, 0.974), launcher=_DEEPSPEED),
-    _workload("graph step tinyllama", "graph_step"),
+    _workload("zero3 opt-1.3b R, 4 ranks", "zero3 --batch 172 --strategy R", (0.632, 0.941), launcher=_DEEPSPEED),
+    _workload("zero3 opt-1.3b LR, 4 ranks", "zero3 --batch 160 --strategy LR", (0.629, 0.948), launcher=_DEEPSPEED),
+    _workload("zero3 opt-1.3b LRO, 4 ranks", "zero3 --batch 176 --strategy LRO", (0.616, 0.943), launcher=_DEEPSPEED),
+    _workload("graph step tinyllama", "graph_step", (0.554, 0.646)),
     _workload("compiled transformer var", "compiled --lengths var"),
     _workload("resnet50 var", "vision --lengths var"),
 )

@@ -24,9 +24,13 @@ def traces_of(recorded: Recorded, ended: Ended, watching: Watching) -> list[Trac
     except TraceError as error:
         raise InputError(f"the recording cannot be read: {error}") from None
     warnings = [f"the program {_end(recorded, ended)}: the trace tells of what it did until then"] * ended.failed
+    if other := ended.other_allocator(watching.allocator):
+        warnings.append(other)
     others = len(ended.recorded) - 1
     if others:
-        warnings.append(f"{others} more processes used a card: this is process {recorded.process}")
+        warnings.append(
+            f"{others} more process{'' if others == 1 else 'es'} used a card: this is process {recorded.process}"
+        )
     return [
         replace(
             _streams_numbered(trace),
@@ -73,6 +77,7 @@ def _header(trace: Trace, facts: Mapping[str, Any], watching: Watching) -> dict[
         "torch": facts["torch"],
         "cuda": facts["cuda"],
         "python": facts["python"],
+        "allocator": facts["allocator"],
         "card": card["name"],
         "card memory": str(card["memory"]),
         "card capability": card["capability"],

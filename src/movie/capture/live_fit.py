@@ -75,6 +75,7 @@ def _recorded(command: Sequence[str], ample: PhantomSettings, allocator: str) ->
     with watched(command, watching) as ended:
         run = _run_of(ended)
         _check(ended)
+        _check_allocator(ended, allocator)
         traces = traces_of(ended.recorded[0], ended, watching)
     if not traces:
         raise InputError("the program used a card, but none of its memory")
@@ -102,6 +103,11 @@ def _check(ended: Ended) -> None:
         raise InputError(why_nothing(ended))
     if ended.exit_code != 0:
         raise InputError(f"the program fails with exit code {ended.exit_code}, however large the card")
+
+
+def _check_allocator(ended: Ended, wanted: str) -> None:
+    if other := ended.other_allocator(wanted):
+        raise InputError(f"{other}: leave that out (movie.enable(), PYTORCH_CUDA_ALLOC_CONF set by the program)")
 
 
 class _Search:
@@ -169,4 +175,5 @@ class _Search:
         phantom = replace(self._phantom, memory=size, quiet=True)
         watching = Watching(phantom, self._allocator, history=False, output=Output.NOWHERE)
         with watched(self._command, watching) as ended:
+            _check_allocator(ended, self._allocator)
             return _run_of(ended)

@@ -53,6 +53,13 @@ class Ended:
     exit_code: int
     recorded: Sequence[Recorded] = field(default_factory=tuple)
 
+    def other_allocator(self, wanted: str | None) -> str:
+        """Says that the program ran with another allocator than `wanted`, by its own choice; empty if it did not."""
+        used = self.recorded[0].facts["allocator"] if self.recorded else wanted
+        if wanted in (None, used):
+            return ""
+        return f"the program itself chooses the allocator {used!r}, not {wanted!r}"
+
     @property
     def failed(self) -> bool:
         """Whether it says itself that it did not do what it was to do."""

@@ -19,7 +19,8 @@ def begin() -> None:
 
         enabling.arrange()
     if os.environ.get("MOVIE_ALONE") == "1":
-        from . import alone, launchers  # noqa: PLC0415
+        from . import alone, last_backward, launchers  # noqa: PLC0415
 
         launchers.arrange()
         alone.arrange()
+        last_backward.arrange()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import functools
+import gc
 import inspect
 import os
 import signal
@@ -17,6 +18,7 @@ from .after_import import after_import
 from .outcome import Folder
 
 OLDEST = (2, 6)  # torch
+_KEEP_HISTORY = ("native", "movie")  # allocators
 
 
 def arrange(folder: str) -> None:
@@ -58,6 +60,12 @@ class _Recording:
         if self._begun or os.getpid() != self._process:
             return
         self._begun = True
+        allocator = self._torch.cuda.memory.get_allocator_backend()
+        if allocator not in _KEEP_HISTORY:
+            self._folder.stop(
+                f"the program uses the allocator {allocator!r}, which keeps no history: leave it out "
+                "(PYTORCH_CUDA_ALLOC_CONF=backend:..., change_current_allocator)"
+            )
         if self._begin_history is not None:
             self._begin_history()
             steps = int(os.environ.get("MOVIE_CAPTURE_STEPS", "0"))
@@ -145,16 +153,20 @@ class _Recording:
         self._finished = True
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient user gets a whole file or none
-        self._folder.write_facts({**self._facts(), "steps_reached": steps_reached})
-        if self._history:
-            import gc  # noqa: PLC0415
+        gc.disable()  # millions of new dicts without a cycle among them
+        snapshot = self._torch.cuda.memory._snapshot()
+        self._folder.write_facts({**self._facts(snapshot), "steps_reached": steps_reached})
+        if self._history and (snapshot["segments"] or any(snapshot["device_traces"])):
+            self._folder.write_snapshot(snapshot)
 
-            gc.disable()  # millions of new dicts without a cycle among them
-            snapshot = self._torch.cuda.memory._snapshot()
-            if snapshot["segments"] or any(snapshot["device_traces"]):
-                self._folder.write_snapshot(snapshot)
+    def _allocator(self, snapshot: dict[str, Any]) -> str:
+        """What the program really ran with, whatever it was asked to: native, expandable or movie."""
+        backend = str(self._torch.cuda.memory.get_allocator_backend())
+        if backend != "native":
+            return backend
+        return "expandable" if snapshot["allocator_settings"].get("expandable_segments") else "native"
 
-    def _facts(self) -> dict[str, Any]:
+    def _facts(self, snapshot: dict[str, Any]) -> dict[str, Any]:
         torch = self._torch
         self._look_at_peaks()
         self._add_counts()
@@ -178,6 +190,7 @@ class _Recording:
             "python": ".".join(map(str, sys.version_info[:3])),
             "rank": os.environ.get("RANK", ""),
             "world_size": os.environ.get("WORLD_SIZE", ""),
+            "allocator": self._allocator(snapshot),
             "devices": devices,
             "steps": marks.steps_done(),
         }

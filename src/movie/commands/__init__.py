@@ -12,7 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from movie import __version__
-from movie.commands import bridge, capture, convert, demo, doctor, fit, replay, run
+from movie.commands import bench, bridge, capture, convert, demo, doctor, fit, replay, run
 from movie.errors import InputError
 
 # The base of all usage errors. typer moved from the click package to a copy of its own; its public name leads to both.
@@ -29,8 +29,9 @@ app.command("demo")(demo.demo)
 app.command("replay")(replay.replay)
 app.command("fit")(fit.fit)
 app.command("capture", context_settings={"allow_interspersed_args": False})(capture.capture)
+app.command("bench")(bench.bench)
 app.command("convert")(convert.convert)
-app.command("run")(run.run)
+app.command("run", context_settings={"allow_interspersed_args": False})(run.run)
 app.add_typer(bridge.app, name="bridge")
 app.command("doctor")(doctor.doctor)
 

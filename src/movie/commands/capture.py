@@ -51,6 +51,7 @@ def capture(
     from movie.capture.program import ALLOCATORS, Watching, watched, why_nothing  # noqa: PLC0415
     from movie.report.captured import captured_lines  # noqa: PLC0415
     from movie.trace import write_trace  # noqa: PLC0415
+    from movie.trace.output import check_writable  # noqa: PLC0415
 
     if allocator and allocator not in ALLOCATORS:
         raise InputError(f"--allocator {allocator!r} is none of {', '.join(ALLOCATORS)}")
@@ -58,6 +59,7 @@ def capture(
         raise InputError(f"-o {str(output)!r}: the name of a trace ends in .parquet")
     if not output.absolute().parent.is_dir():
         raise InputError(f"-o {str(output)!r}: there is no folder {str(output.absolute().parent)!r}")
+    check_writable(output)  # known before the program has run for hours
     phantom = _phantom(device, memory, count, lag, seed)
     watching = Watching(phantom, allocator or None, steps=steps)
     with watched(program, watching) as ended:

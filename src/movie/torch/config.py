@@ -45,7 +45,8 @@ class Config:
         self.cap()
         page = self.native_options().get("page")
         if page is not None and (int(page) == 0 or int(page) % _PAGE_STEP):
-            raise InputError(f"page {self.page or self.options['page']!r} is not a multiple of 2 MiB")
+            given = self.options["page"] if self.page is None else self.page
+            raise InputError(f"page {given!r} is not a multiple of 2 MiB")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":

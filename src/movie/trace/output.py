@@ -17,15 +17,28 @@ def whole_file(path: str | Path) -> Iterator[BinaryIO]:
     Until then it lies beside it under a temporary name; after an exception nothing is left. Raises TraceError where the
     file cannot be written, or the name is that of a directory or device.
     """
+    with _beside(path) as (temporary, target), open(temporary, "xb") as file:
+        yield file
+        file.close()
+        os.replace(temporary, target)
+
+
+def check_writable(path: str | Path) -> None:
+    """Raises the TraceError that `whole_file` would, before there is anything to write. Changes no file."""
+    with _beside(path) as (temporary, _), open(temporary, "xb"):
+        pass
+
+
+@contextmanager
+def _beside(path: str | Path) -> Iterator[tuple[Path, Path]]:
+    """A temporary name, whose file is gone after the block, and the file that is meant. OSError becomes TraceError."""
     target = Path(os.path.realpath(path))
     temporary = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             raise TraceError(path, "", "cannot be written: is not a regular file")
         try:
-            with open(temporary, "xb") as file:
-                yield file
-            os.replace(temporary, target)
+            yield temporary, target
         finally:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)

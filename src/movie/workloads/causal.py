@@ -10,10 +10,10 @@ from movie.workloads.options import Options, options, parser
 from movie.workloads.report import report
 
 
-def train(chosen: Options) -> None:
+def train(chosen: Options, attention: str) -> None:
     torch.set_default_dtype(torch.bfloat16)
     with torch.device("cuda"):
-        model = models.build(chosen.model)
+        model = models.build(chosen.model, attn_implementation=attention)
     model = models.prepared(model, chosen).to("cuda")
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = None if chosen.offload else torch.optim.AdamW(parameters, lr=1e-4)
@@ -37,6 +37,9 @@ def update_on_host(parameters: list[Any]) -> None:
 
 
 if __name__ == "__main__":
-    chosen = options(parser(__doc__, model="opt-1.3b", batch=8).parse_args())
-    train(chosen)
+    command_line = parser(__doc__, model="opt-1.3b", batch=8)
+    command_line.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa")
+    arguments = command_line.parse_args()
+    chosen = options(arguments)
+    train(chosen, arguments.attention)
     report(f"{chosen.model} {chosen.strategy}")

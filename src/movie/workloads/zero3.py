@@ -2,8 +2,9 @@
 
     deepspeed --num_gpus 4 --module movie.workloads.zero3 --strategy R
 
-Attention as written out in the model (`eager`), as DeepSpeed-Chat has it. Strategy O keeps parameters and optimizer on
-the host.
+As DeepSpeed-Chat trains: attention as written out in the model (`eager`), with a mask; reentrant checkpoints; adapters
+that are part of the linear layers (`movie.workloads.lora`). The embeddings at both ends are two tensors, as they become
+where weights are loaded into shards without being tied. Strategy O keeps parameters and optimizer on the host.
 """
 
 import argparse
@@ -16,13 +17,20 @@ from transformers.integrations import HfDeepSpeedConfig
 
 from movie.workloads import models
 from movie.workloads.batches import batches
+from movie.workloads.lora import adapt
 from movie.workloads.options import Options, options, parser
 from movie.workloads.report import report
 
 
 def configuration(chosen: Options) -> dict[str, Any]:
-    """Of DeepSpeed: its defaults, but for what the strategy says."""
-    zero: dict[str, Any] = {"stage": 3}
+    """Of DeepSpeed: what DeepSpeed-Chat asks of ZeRO-3, and offload as the strategy says."""
+    zero: dict[str, Any] = {
+        "stage": 3,
+        "stage3_param_persistence_threshold": 10_000,
+        "stage3_max_live_parameters": 30_000_000,
+        "stage3_prefetch_bucket_size": 30_000_000,
+        "memory_efficient_linear": False,
+    }
     if chosen.offload:
         zero["offload_optimizer"] = {"device": "cpu"}
         zero["offload_param"] = {"device": "cpu"}
@@ -41,17 +49,23 @@ def train(chosen: Options) -> None:
     deepspeed.init_distributed()
     config = configuration(chosen)
     keep = HfDeepSpeedConfig(config)  # while it lives, models are built in shards
-    model = models.build(chosen.model, attn_implementation="eager")
-    model = models.prepared(model, chosen)
+    model = models.build(chosen.model, attn_implementation="eager", tie_word_embeddings=False)
+    if chosen.adapters:
+        adapt(model)
+        model.enable_input_require_grads()
+    if chosen.recompute:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": True})
+    model.train()
     parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-    optimizer = torch.optim.AdamW(parameters, lr=1e-4)
+    optimizer = torch.optim.AdamW(parameters, lr=1e-4, fused=True)
     engine, *_ = deepspeed.initialize(model=model, optimizer=optimizer, config=config, model_parameters=parameters)
     del keep
     for tokens in batches(chosen):
-        loss = loss_of(engine(input_ids=tokens).logits, tokens)
+        mask = torch.ones_like(tokens)
+        loss = loss_of(engine(input_ids=tokens, attention_mask=mask).logits, tokens)
         engine.backward(loss)
         engine.step()
-        del loss, tokens
+        del loss, mask, tokens
 
 
 def loss_of(logits: Any, tokens: Any) -> Any:

@@ -35,6 +35,13 @@ def test_an_unmodified_program_on_a_phantom(program):
     assert result.stdout.startswith("movie 4194304 NVIDIA H100")
 
 
+def test_options_after_the_program_are_its_own(tmp_path):
+    path = tmp_path / "train.py"
+    path.write_text("import sys, torch; print(sys.argv[1:])")
+    result = _movie("run", "--phantom", "h100", sys.executable, str(path), "--memory", "3")
+    assert result.stdout == "['--memory', '3']\n", result.stderr[-2000:]
+
+
 def test_a_launcher(program):
     command = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", program]
     result = _movie("run", "--phantom", "a100-80", "--", *command)

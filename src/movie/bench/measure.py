@@ -1,0 +1,122 @@
+"""One cell measured, in a process of its own: two captures, and replays of the first.
+
+    python -m movie.bench.measure FOLDER FIGURES CELL
+
+where CELL is the cell as JSON (movie.bench.cells), FOLDER has its captures and FIGURES is the file that is written.
+What was done is not done again. Exits with 1, and the
+reason as the last line of standard error, where a training run does not come to its end.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from movie import _core
+from movie.allocators import AllocatorSpec
+from movie.bench.cells import Cell
+from movie.bench.figures import ALLOCATORS, RealRun, Replayed, rows_of
+from movie.bench.iteration import Iteration
+from movie.bench.work import Place
+from movie.capture.assemble import traces_of
+from movie.capture.program import ALLOCATORS as REAL
+from movie.capture.program import Watching, watched, why_nothing
+from movie.errors import InputError
+from movie.evaluate.columns import columns_of
+from movie.evaluate.comparison import Conditions, compare
+from movie.evaluate.fit import fit
+from movie.phantom.cards import DEFAULT, find_card
+from movie.phantom.process import Output
+from movie.phantom.settings import PhantomSettings
+from movie.trace import Trace, read_trace, write_trace
+from movie.trace.output import whole_file
+
+AMPLE = 1 << 40  # bytes: more than any cell asks for, so that no run fails or retries
+
+
+def measure(place: Place) -> None:
+    """Does what is missing, and leaves the figures in the cell's folder. Raises InputError for a run that fails."""
+    place.folder.mkdir(parents=True, exist_ok=True)
+    for allocator in REAL:
+        if not place.capture(allocator).exists():
+            _capture(place, allocator)
+    traces = {allocator: _only_trace(place.capture(allocator)) for allocator in REAL}
+    real = {allocator: _real_run(trace) for allocator, trace in traces.items()}
+    operations = _operations(place)
+    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows=len(traces[REAL[0]]))
+    rows = rows_of(place.cell, real, _replays(place.capture(REAL[0])), iteration)
+    _write(place.figures, json.dumps({"rows": rows}))
+
+
+def _capture(place: Place, allocator: str) -> None:
+    phantom = PhantomSettings(find_card(DEFAULT), memory=AMPLE, quiet=True)
+    watching = Watching(phantom, allocator, output=Output.TO_STDERR)
+    with watched(place.cell.command, watching) as ended:
+        if not ended.recorded:
+            raise InputError(why_nothing(ended))
+        if ended.failed:
+            raise InputError(f"the training run under {allocator} ended with exit code {ended.exit_code}")
+        traces = traces_of(ended.recorded[0], ended, watching)
+    if len(traces) != 1 or not traces[0].complete:
+        raise InputError("; ".join(traces[0].warnings) if traces else "the training run used no memory of its card")
+    write_trace(traces[0], place.capture(allocator))
+
+
+def _only_trace(path: Path) -> Trace:
+    (trace,) = read_trace(path)
+    return trace
+
+
+def _real_run(trace: Trace) -> RealRun:
+    return RealRun(
+        peak_requested=_core.floor_of(columns_of(trace)).requested,
+        peak_reserved=int(trace.header["peak reserved"]),
+        retries=int(trace.header["retries"]),
+    )
+
+
+def _replays(path: Path) -> dict[str, Replayed]:
+    specs = [AllocatorSpec(name) for name in ALLOCATORS]
+    (watched_runs,) = compare(path, specs, Conditions()).devices
+    (timed_runs,) = compare(path, specs, Conditions(validate=False)).devices
+    (fits,) = fit(path, specs, Conditions()).devices
+    return {
+        name: Replayed(run.result, found, timed.result.host_ns_per_event)
+        for name, run, timed, found in zip(ALLOCATORS, watched_runs.runs, timed_runs.runs, fits.allocators, strict=True)
+    }
+
+
+def _operations(place: Place) -> float | None:
+    """Of an iteration; None where the workload's are not counted."""
+    command = place.cell.counting
+    if command is None:
+        return None
+    if not place.operations.exists():
+        counted = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        if counted.returncode:
+            raise InputError(f"counting its operations failed with exit code {counted.returncode}")
+        _write(place.operations, str(int(counted.stdout)))
+    return float(place.operations.read_text(encoding="utf-8"))
+
+
+def _write(path: Path, text: str) -> None:
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+def main(arguments: Sequence[str]) -> int:
+    """0 when the figures are there."""
+    folder, figures, cell = arguments
+    data: dict[str, Any] = json.loads(cell)
+    try:
+        measure(Place(Path(folder), Path(figures), Cell(**data)))
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

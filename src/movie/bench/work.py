@@ -1,0 +1,100 @@
+"""The folder in which a bench keeps what it has done, so that the same is not done again."""
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import movie
+from movie import _core
+from movie.bench.cells import Cell
+from movie.phantom.library import library_path
+
+_PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "torchvision")
+# Python sources that captures depend on, and those that only the figures do.
+_RUNNING = ("workloads", "capture", "child", "phantom", "trace")
+_FIGURING = ("evaluate", "bench")
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of the packages that a training run may use; what is not installed is left out."""
+    found = {}
+    for name in _PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a cell's captures and figures lie. Any other version of what they came from has another place.
+
+    `figures`: what was measured, by the allocators as they are built.
+    """
+
+    folder: Path
+    figures: Path
+    cell: Cell
+
+    @property
+    def log(self) -> Path:
+        """What the programs wrote."""
+        return self.folder / "log"
+
+    def capture(self, allocator: str) -> Path:
+        """The trace of the run under an allocator of PyTorch."""
+        return self.folder / f"{allocator}.parquet"
+
+    @property
+    def operations(self) -> Path:
+        """The floating-point operations of an iteration."""
+        return self.folder / "operations"
+
+    def known(self) -> dict[str, Any] | None:
+        """What was measured already."""
+        try:
+            found = json.loads(self.figures.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            return None
+        return found if isinstance(found, dict) else None
+
+
+def place_of(work: Path, cell: Cell) -> Place:
+    """The cell's folder, which may not exist yet."""
+    key = _digest({"cell": json.dumps(cell.as_data()), "sources": _running_version(), **versions()})
+    folder = work / f"{cell.name.replace('/', '_')}-{key}"
+    return Place(folder, folder / f"figures-{_figuring_version()}.json", cell)
+
+
+@cache
+def _running_version() -> str:
+    """Of what a capture comes from: MOVie's own sources and the library of the phantom."""
+    return _digest({"sources": _sources(_RUNNING), "phantom": _content(library_path())})
+
+
+@cache
+def _figuring_version() -> str:
+    """Of what makes figures of captures: the native module and the sources around it."""
+    return _digest({"sources": _sources(_FIGURING), "core": _content(Path(str(_core.__file__)))})
+
+
+def _sources(folders: tuple[str, ...]) -> str:
+    root = Path(movie.__file__).parent
+    return _digest(
+        {str(path.relative_to(root)): _content(path) for top in folders for path in root.glob(f"{top}/**/*.py")}
+    )
+
+
+def _content(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _digest(parts: Mapping[str, str]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:12]
