@@ -68,10 +68,21 @@ std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site
 
 Address MovieAllocator::position_in(Address begin, Address end, Bytes bytes) const {
     // Policy automatic lives on ranges, and grows where they are short: they stay longest if cut at one end.
-    if (config_.policy == Policy::automatic || bytes % grain_ != 0) return begin;
-    // Views are made of whole pages. A block of whole pages keeps none but its own from them, however long it lives.
+    if (config_.policy == Policy::automatic) return begin;
+    // Views are made of whole pages, so a block goes where the most of them stay free; first of all to the beginning.
     const Address first = table_.ceil(begin);
-    return first + bytes <= end ? first : begin;
+    const Address last = table_.floor(end);
+    const auto whole_left = [&](Address at) {
+        const Address before = table_.floor(at);
+        const Address behind = table_.ceil(at + bytes);
+        return (before > first ? before - first : 0) + (last > behind ? last - behind : 0);
+    };
+    // A block of whole pages keeps none but its own from others, however long it lives.
+    const bool whole = bytes % grain_ == 0 && first + bytes <= end;
+    Address best = whole ? first : begin;
+    for (const Address at : {begin, first, end - bytes})
+        if (at >= begin && at + bytes <= end && whole_left(at) > whole_left(best)) best = at;
+    return best;
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {

@@ -290,11 +290,12 @@ def test_an_error_of_others_reaches_the_caller_and_breaks_nothing(make):
     [
         (3, 17, 8, 4),  # whole pages: on their boundaries
         (3, 17, 7, 3),  # others: where the range begins
+        (2, 5, 3, 4),  # but where that would cost a page, where it ends
         (3, 8, 8, 3),  # where there is no other place
     ],
 )
 @pytest.mark.parametrize("make", ["movie-lean"], indirect=True)
-def test_a_block_of_whole_pages_lies_on_their_boundaries(make, before, hole, size, offset):
+def test_a_block_lies_where_the_most_whole_pages_stay_free(make, before, hole, size, offset):
     subject = make()
     allocator = subject.allocator
     base = allocator.malloc(before * MIB)
