@@ -67,8 +67,6 @@ std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site
 }
 
 Address MovieAllocator::position_in(Address begin, Address end, Bytes bytes) const {
-    // Policy automatic lives on ranges, and grows where they are short: they stay longest if cut at one end.
-    if (config_.policy == Policy::automatic) return begin;
     // Views are made of whole pages, so a block goes where the most of them stay free; first of all to the beginning.
     const Address first = table_.ceil(begin);
     const Address last = table_.floor(end);

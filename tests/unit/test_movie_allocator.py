@@ -294,9 +294,8 @@ def test_an_error_of_others_reaches_the_caller_and_breaks_nothing(make):
         (3, 8, 8, 3),  # where there is no other place
     ],
 )
-@pytest.mark.parametrize("make", ["movie-lean"], indirect=True)
 def test_a_block_lies_where_the_most_whole_pages_stay_free(make, before, hole, size, offset):
-    subject = make()
+    subject = make(largest_page=str(2 * MIB))
     allocator = subject.allocator
     base = allocator.malloc(before * MIB)
     middle = allocator.malloc(hole * MIB)
