@@ -173,8 +173,6 @@ class MovieAllocator final : public Allocator {
     // --- serve.cpp: the steps of a request, each of which succeeds or changes nothing
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
-    // Where in the free range a block of so many bytes should begin.
-    [[nodiscard]] Address position_in(Address begin, Address end, Bytes bytes) const;
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);

@@ -61,26 +61,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::as_before(const Site& s
 std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site& site) {
     const auto run = site.pool.space.clear(site.arena).best_fit(site.bytes);
     if (!run) return std::nullopt;
-    const Address at = position_in(run->begin, run->end, site.bytes);
-    site.pool.space.take(at, at + site.bytes);
-    return Placement{.address = at, .pieces = {{at, at + site.bytes, site.arena, &site.pool}}};
-}
-
-Address MovieAllocator::position_in(Address begin, Address end, Bytes bytes) const {
-    // Views are made of whole pages, so a block goes where the most of them stay free; first of all to the beginning.
-    const Address first = table_.ceil(begin);
-    const Address last = table_.floor(end);
-    const auto whole_left = [&](Address at) {
-        const Address before = table_.floor(at);
-        const Address behind = table_.ceil(at + bytes);
-        return (before > first ? before - first : 0) + (last > behind ? last - behind : 0);
-    };
-    // A block of whole pages keeps none but its own from others, however long it lives.
-    const bool whole = bytes % grain_ == 0 && first + bytes <= end;
-    Address best = whole ? first : begin;
-    for (const Address at : {begin, first, end - bytes})
-        if (at >= begin && at + bytes <= end && whole_left(at) > whole_left(best)) best = at;
-    return best;
+    site.pool.space.take(run->begin, run->begin + site.bytes);
+    return Placement{.address = run->begin, .pieces = {{run->begin, run->begin + site.bytes, site.arena, &site.pool}}};
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {

@@ -282,29 +282,6 @@ def test_an_error_of_others_reaches_the_caller_and_breaks_nothing(make):
     subject.watch.check_all()
 
 
-# --- positions -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("before", "hole", "size", "offset"),
-    [
-        (3, 17, 8, 4),  # whole pages: on their boundaries
-        (3, 17, 7, 3),  # others: where the range begins
-        (2, 5, 3, 4),  # but where that would cost a page, where it ends
-        (3, 8, 8, 3),  # where there is no other place
-    ],
-)
-def test_a_block_lies_where_the_most_whole_pages_stay_free(make, before, hole, size, offset):
-    subject = make(largest_page=str(2 * MIB))
-    allocator = subject.allocator
-    base = allocator.malloc(before * MIB)
-    middle = allocator.malloc(hole * MIB)
-    allocator.malloc(4 * MIB)
-    assert middle == base + before * MIB
-    allocator.free(middle)
-    assert allocator.malloc(size * MIB) == base + offset * MIB
-
-
 # --- history, threads, the end ---------------------------------------------------------------------------------------
 
 
