@@ -537,6 +537,7 @@ def replay(
     device: ModelOptions = ...,
     *,
     validate: bool = True,
+    as_seen: bool = False,
     reclaim: bool = True,
     lendable: Sequence[int] = [],
     samples: int = 0,
