@@ -1,6 +1,7 @@
 """What tests of all kinds share."""
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,11 @@ from hypothesis import HealthCheck, settings
 # A machine that is busy with other things makes no test fail.
 settings.register_profile("movie", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("movie")
+
+# A shell lets what it starts in the background ignore interrupts, and the programs that tests start would do so too.
+for _number, _usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(_number) is signal.SIG_IGN:
+        signal.signal(_number, _usual)
 
 _ROOT = Path(__file__).parents[1]
 
