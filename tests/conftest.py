@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from missing import missing
 
 # A machine that is busy with other things makes no test fail.
 settings.register_profile("movie", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -27,8 +28,5 @@ def data_dir() -> Path:
     """
     path = Path(os.environ.get("MOVIE_DATA", _ROOT.parent / "shared" / "data"))
     if not (path / "INDEX.tsv").is_file():
-        reason = f"no recorded traces at {path}: set MOVIE_DATA to their folder"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
+        missing(f"no recorded traces at {path}: set MOVIE_DATA to their folder")
     return path

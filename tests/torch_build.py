@@ -2,10 +2,9 @@
 
 import importlib.metadata
 import importlib.util
-import os
 from pathlib import Path
 
-import pytest
+from missing import missing
 
 
 def _missing(*packages: str) -> str | None:
@@ -15,15 +14,12 @@ def _missing(*packages: str) -> str | None:
         return "torch is not installed: `make test` installs a CUDA build of it"
     if not (Path(torch.origin).parent / "lib" / "libtorch_cuda.so").is_file():
         return f"torch {importlib.metadata.version('torch')} is not a CUDA build"
-    missing = [name for name in packages if importlib.util.find_spec(name) is None]
-    return f"{', '.join(missing)} not installed: `make test` installs it" if missing else None
+    absent = [name for name in packages if importlib.util.find_spec(name) is None]
+    return f"{', '.join(absent)} not installed: `make test` installs it" if absent else None
 
 
 def require_cuda_torch(*packages: str) -> None:
     """Skips a test where torch's CUDA build or one of `packages` is missing; under CI=true the test fails instead."""
     reason = _missing(*packages)
-    if reason is None:
-        return
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)
+    if reason is not None:
+        missing(reason)

@@ -1,6 +1,7 @@
 """`movie-lean` on runs of varying length: what it still maps late, beside a prototype that never edits a view."""
 
 import pytest
+from missing import missing
 from recorded_files import names
 
 from movie.evaluate import lean_work
@@ -14,7 +15,7 @@ TRACES = names("recordings/*opt1.3b*_var.*.gz", "gmlake-traces/*opt1.3b*_var.*.x
 def prototype(data_dir, tmp_path_factory):
     source = prototype_source(data_dir)
     if source is None:
-        pytest.skip("the prototype's source is not beside the recorded traces")
+        missing("the prototype's source is not beside the recorded traces")
     return compile_floor(source, tmp_path_factory.mktemp("prototype"))
 
 

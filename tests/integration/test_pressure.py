@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from missing import missing
 from recorded_files import names
 from trace_builder import TraceBuilder
 
@@ -52,7 +53,7 @@ ABOVE_THE_FLOOR = 12
 def test_less_driver_work_than_the_floor_in_sum(data_dir, tmp_path):
     source = floor_source(data_dir)
     if source is None:
-        pytest.skip("the floor's source is not beside the recorded traces")
+        missing("the floor's source is not beside the recorded traces")
     cells_with_floor = partial(cells_of, floor=compile_floor(source, tmp_path))
     paths = [data_dir / name for name in RECORDINGS]
     cells = [cell for found in in_parallel(cells_with_floor, paths) for cell in found]
@@ -98,7 +99,7 @@ def test_the_floor_is_read_as_it_prints(data_dir, tmp_path):
     """Its figures for one recording, as they were published with it."""
     source = floor_source(data_dir)
     if source is None:
-        pytest.skip("the floor's source is not beside the recorded traces")
+        missing("the floor's source is not beside the recorded traces")
     from movie.trace import read_trace  # noqa: PLC0415
 
     program = compile_floor(source, tmp_path)

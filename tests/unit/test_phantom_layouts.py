@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
+from missing import missing
 
 NATIVE = Path(__file__).parents[2] / "native"
 
@@ -57,7 +57,7 @@ def _headers() -> list[Path]:
 def test_layouts_are_those_of_the_toolkit(tmp_path: Path) -> None:
     headers = _headers()
     if not headers:
-        pytest.skip("no CUDA headers on this machine (they come with a CUDA build of torch, or with the toolkit)")
+        missing("no CUDA headers on this machine (they come with a CUDA build of torch, or with the toolkit)")
     for at, include in enumerate(headers):
         text = (include / "cuda_runtime_api.h").read_text()
         major = int(re.search(r"#define CUDART_VERSION\s+(\d+)", text)[1]) // 1000  # type: ignore[index]
