@@ -24,6 +24,14 @@ def made(function, *arguments):
     return target
 """
 
+# What `movie run` and `movie capture` do for the programs that they start: without it one in some hundreds aborts at
+# its end, in a race of torch's own, and more on a busy machine.
+_REST = """
+import atexit
+from movie.child.last_backward import wait_for_rest
+atexit.register(wait_for_rest)
+"""
+
 
 def run_on_phantom(
     code: str,
@@ -41,7 +49,7 @@ def run_on_phantom(
     settings = PhantomSettings(find_card(card), memory, count, lag, seed, quiet=True)
     with phantom_environment(settings, _clean(os.environ)) as environment:
         return subprocess.run(
-            [sys.executable, "-c", textwrap.dedent(code), *arguments],
+            [sys.executable, "-c", _REST + textwrap.dedent(code), *arguments],
             env={**environment, **variables},
             capture_output=True,
             text=True,

@@ -13,13 +13,6 @@ import pytest
 from phantom_child import run_on_phantom
 from torch_build import require_cuda_torch
 
-# What `movie run` does for the programs that it starts: without it one in some hundreds aborts at its end, in a race of
-# torch's own.
-_REST = """
-import atexit
-from movie.child.last_backward import wait_for_rest
-atexit.register(wait_for_rest)
-"""
 ENABLE = """
 import torch
 import movie
@@ -44,7 +37,7 @@ def run_under_movie(code: str, *, enable: bool = True, **settings: Any) -> subpr
     MOVIE_BRIDGE is among the settings."""
     require_cuda_torch()
     settings.setdefault("MOVIE_BRIDGE", "off")
-    return run_on_phantom(_REST + (ENABLE if enable else "") + textwrap.dedent(code), **settings)
+    return run_on_phantom((ENABLE if enable else "") + textwrap.dedent(code), **settings)
 
 
 def printed(code: str, **settings: Any) -> Any:
