@@ -3,10 +3,15 @@
     make phantom-matrix                                    all of them
     python tools/phantom_matrix.py 2.6.0 2.14.1            some
 
-Each release is installed by pip into a virtual environment in a temporary folder (about 5 GB, removed again), where
-tests/integration/phantom_scripts/small_training.py runs under PyTorch's native allocator and under its expandable
-segments. The lists of symbols are compared with what the release imports. A release that cannot be had is named with
-pip's reason. Exits with 1 if one that could be had does not work.
+Each release is installed by pip, with MOVie, into a virtual environment in a temporary folder (about 5 GB, removed
+again), where tests/integration/phantom_scripts/small_training.py runs in five ways:
+
+- native, expandable: under PyTorch's own allocator and under its expandable segments;
+- capture: recorded, and the model of native must predict every address and segment (movie.evaluate.fidelity);
+- movie: under MOVie without the bridge; bridge: under MOVie with a bridge compiled against the release.
+
+The lists of symbols are compared with what the release imports. A release that cannot be had is named with pip's
+reason. Exits with 1 if one that could be had does not work.
 """
 
 import argparse
@@ -31,7 +36,7 @@ SYMBOLS = ROOT / "tools/phantom_symbols.py"
 
 # The last release of each minor version that the phantom is meant for.
 RELEASES = ["2.6.0", "2.7.1", "2.8.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.1", "2.15.0"]
-MODES = {"native": "expandable_segments:False", "expandable": "expandable_segments:True"}
+MODES = ("native", "expandable", "capture", "movie", "bridge")
 INSTALL_SECONDS = 1800
 RUN_SECONDS = 600
 # Its drivers tell of a fabric, if it has one or not. Where they do not, as on cards before it, PyTorch 2.13 fails with
@@ -66,6 +71,15 @@ def reason(text: str) -> str:
     return (errors or lines or ["no output"])[-1][:160]
 
 
+def install_movie(folder: Path, wheels: Path) -> None:
+    """Installs MOVie beside a release, from a wheel that is built for the first of them."""
+    if not list(wheels.glob("*.whl")):
+        how = ("-q", "--no-deps", "--no-build-isolation")
+        subprocess.run([sys.executable, "-m", "pip", "wheel", *how, "-w", str(wheels), str(ROOT)], check=True)
+    (wheel,) = wheels.glob("*.whl")
+    subprocess.run([str(folder / "venv/bin/python"), "-m", "pip", "install", "-q", str(wheel)], check=True)
+
+
 def install(release: str, folder: Path, python: str) -> str:
     """Installs the CUDA build of a release. Returns "" or why it cannot be had."""
     if shutil.disk_usage(folder).free < ROOM:
@@ -80,7 +94,7 @@ def install(release: str, folder: Path, python: str) -> str:
         "-q",
         "--no-cache-dir",
         f"torch==={release}",
-        "numpy",
+        "setuptools",  # what compiles extensions of torch needs it
     ]
     try:
         result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
@@ -89,21 +103,62 @@ def install(release: str, folder: Path, python: str) -> str:
     return "" if result.returncode == 0 else f"not installable: {reason(result.stderr)}"
 
 
-def run(folder: Path, mode: str, card: str) -> tuple[str, dict[str, object]]:
-    """Runs the training script. Returns "ok" or what went wrong, and what it printed."""
-    variables = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": MODES[mode]}
-    settings = PhantomSettings(find_card(card), quiet=True)
-    with phantom_environment(settings, variables) as environment:
-        command = [str(folder / "venv/bin/python"), "-W", "ignore", str(SCRIPT)]
-        try:
-            result = subprocess.run(
-                command, env=environment, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
-            )
-        except subprocess.TimeoutExpired:
-            return f"took longer than {RUN_SECONDS} s", {}
+class Trouble(Exception):
+    """A program did not do what it should; the message is for the table."""
+
+
+def run(folder: Path, variables: dict[str, str], *arguments: str) -> str:
+    """Runs the environment's Python. Returns what it printed.
+
+    Raises:
+        Trouble: it failed, or took too long.
+    """
+    command = [str(folder / "venv/bin/python"), "-W", "ignore", *arguments]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder / "cache"), **variables}
+    try:
+        result = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Trouble(f"took longer than {RUN_SECONDS} s") from error
     if result.returncode != 0:
-        return f"exit code {result.returncode}: {reason(result.stderr)}", {}
-    return "ok", json.loads(result.stdout.splitlines()[-1])
+        raise Trouble(f"exit code {result.returncode}: {reason(result.stderr)}")
+    return result.stdout
+
+
+def on_phantom(folder: Path, card: str, expandable: bool) -> str:
+    settings = PhantomSettings(find_card(card), quiet=True)
+    with phantom_environment(settings, {"PYTORCH_CUDA_ALLOC_CONF": f"expandable_segments:{expandable}"}) as variables:
+        return run(folder, variables, str(SCRIPT))
+
+
+def captured(folder: Path, card: str) -> str:
+    program = (str(folder / "venv/bin/python"), str(SCRIPT))
+    said = run(folder, {}, "-m", "movie", "capture", "--device", card, "-o", "run.parquet", "--", *program)
+    run(folder, {}, "-m", "movie.evaluate.fidelity", "run.parquet")
+    return said
+
+
+def under_movie(folder: Path, card: str, bridge: bool) -> str:
+    if bridge:
+        run(folder, {}, "-m", "movie", "bridge", "build")
+    variables = {"MOVIE_BRIDGE": "require" if bridge else "off"}
+    program = (str(folder / "venv/bin/python"), str(SCRIPT))
+    return run(folder, variables, "-m", "movie", "run", "--phantom", card, "--", *program)
+
+
+def try_mode(folder: Path, mode: str, card: str) -> tuple[str, dict[str, object]]:
+    """Runs the training script. Returns "ok" or what went wrong, and what the script printed."""
+    try:
+        if mode == "capture":
+            said = captured(folder, card)
+        elif mode in ("movie", "bridge"):
+            said = under_movie(folder, card, mode == "bridge")
+        else:
+            said = on_phantom(folder, card, mode == "expandable")
+    except Trouble as trouble:
+        return str(trouble), {}
+    return "ok", json.loads(said.splitlines()[-1])
 
 
 def symbols(folder: Path) -> str:
@@ -115,16 +170,17 @@ def symbols(folder: Path) -> str:
     return "ok" if result.returncode == 0 else reason(result.stdout or result.stderr)
 
 
-def attempt(release: str, python: str, card: str) -> Outcome:
+def attempt(release: str, wheels: Path, python: str, card: str) -> Outcome:
     outcome = Outcome(release)
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="phantom-matrix-") as name:
         folder = Path(name)
         outcome.problem = install(release, folder, python)
         if not outcome.problem:
+            install_movie(folder, wheels)
             outcome.symbols = symbols(folder)
             for mode in MODES:
-                outcome.modes[mode], document = run(folder, mode, card)
+                outcome.modes[mode], document = try_mode(folder, mode, card)
                 outcome.cuda = str(document.get("cuda") or outcome.cuda)
                 outcome.cudnn = int(str(document.get("cudnn") or outcome.cudnn))
     outcome.seconds = time.monotonic() - started
@@ -147,9 +203,10 @@ def main() -> int:
     parser.add_argument("--card", default=CARD, help=f"the card that the phantom is (default: {CARD})")
     options = parser.parse_args()
     outcomes = []
-    for release in options.releases:
-        outcomes.append(attempt(release, options.python, options.card))
-        print(row(outcomes[-1]), flush=True)
+    with tempfile.TemporaryDirectory(prefix="phantom-matrix-") as folder:
+        for release in options.releases:
+            outcomes.append(attempt(release, Path(folder), options.python, options.card))
+            print(row(outcomes[-1]), flush=True)
     tried = [outcome for outcome in outcomes if not outcome.problem]
     failed = [outcome.release for outcome in outcomes if outcome.failed]
     print(f"{len(outcomes)} releases, {len(tried)} tried, {len(failed)} failed {' '.join(failed)}".rstrip())
