@@ -116,6 +116,8 @@ void bind_replay(nb::module_& m) {
         .def_ro("seconds_last_quarter", &ReplayResult::seconds_last_quarter)
         .def_ro("seconds_to_first_peak", &ReplayResult::seconds_to_first_peak)
         .def_ro("stalled_rows", &ReplayResult::stalled_rows)
+        .def_ro("delayed_rows", &ReplayResult::delayed_rows)
+        .def_ro("delayed_rows_last_quarter", &ReplayResult::delayed_rows_last_quarter)
         .def_ro("host_ns_per_event", &ReplayResult::host_ns_per_event)
         .def_prop_ro("views", [](const ReplayResult& self) { return to_dict(self.views); })
         .def_prop_ro("views_last_quarter", [](const ReplayResult& self) { return to_dict(self.views_last_quarter); })

@@ -71,6 +71,7 @@ class Loop {
         const std::size_t rows = trace_.rows();
         const std::size_t last_quarter = rows - rows / 4;
         ViewCounters views_before;
+        double delay_before = 0;
 
         bool going = allocate_start();
         const double begin = thread_nanoseconds();
@@ -79,6 +80,7 @@ class Loop {
             if (row == last_quarter) {
                 result_.before_last_quarter = ledger_;
                 views_before = allocator_.views();
+                delay_before = device_.clock().delay();
             }
             if (row % kProgressStep == 0 && options_.progress && !options_.progress(row)) {
                 stop(row, "stopped");
@@ -97,10 +99,12 @@ class Loop {
         result_.end_reserved = ledger_.reserved;
         result_.ledger = ledger_;
         result_.stalled_rows = ledger_.stalled_rows;
+        result_.delayed_rows = device_.clock().delay();
         result_.retries = static_cast<std::uint64_t>(allocator_.statistics().num_alloc_retries);
         result_.views = allocator_.views();
         if (going && rows > 0) {
             result_.seconds_last_quarter = ledger_.seconds - result_.before_last_quarter.seconds;
+            result_.delayed_rows_last_quarter = result_.delayed_rows - delay_before;
             result_.views_last_quarter = {.created = result_.views.created - views_before.created,
                                           .edited = result_.views.edited - views_before.edited,
                                           .reused = result_.views.reused - views_before.reused,
@@ -190,7 +194,7 @@ class Loop {
                 return true;
             }
             case Action::sync:
-                device_.clock().finish_all();
+                device_.clock().finish_by_program();
                 return true;
             case Action::empty_cache:
                 allocator_.empty_cache();

@@ -1,5 +1,6 @@
 """The folder in which a bench keeps what it has done, so that the same is not done again."""
 
+import ast
 import hashlib
 import importlib.metadata
 import json
@@ -12,11 +13,13 @@ from typing import Any
 import movie
 from movie import _core
 from movie.bench.cells import Cell
+from movie.capture.program import ALLOCATORS as REAL
 from movie.phantom.library import library_path
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "torchvision")
 # Python sources that captures depend on, and those that only the figures do.
-_RUNNING = ("workloads", "capture", "child", "phantom", "trace")
+_RUNNING = ("capture", "child", "phantom", "trace")
+_WORKLOADS = "movie.workloads"
 _FIGURING = ("evaluate", "bench")
 
 
@@ -55,7 +58,12 @@ class Place:
     @property
     def operations(self) -> Path:
         """The floating-point operations of an iteration."""
-        return self.folder / "operations"
+        return self.folder / f"operations-{_scripts_version(self.cell.counter)}"
+
+    def recorded(self) -> bool:
+        """Whether all that figures come from is there."""
+        files = [self.capture(allocator) for allocator in REAL]
+        return all(file.exists() for file in (*files, *([self.operations] if self.cell.counter else [])))
 
     def known(self) -> dict[str, Any] | None:
         """What was measured already."""
@@ -68,15 +76,44 @@ class Place:
 
 def place_of(work: Path, cell: Cell) -> Place:
     """The cell's folder, which may not exist yet."""
-    key = _digest({"cell": json.dumps(cell.as_data()), "sources": _running_version(), **versions()})
+    workload = _scripts_version(cell.script)
+    key = _digest(
+        {"cell": json.dumps(cell.as_data()), "workload": workload, "sources": _running_version(), **versions()}
+    )
     folder = work / f"{cell.name.replace('/', '_')}-{key}"
     return Place(folder, folder / f"figures-{_figuring_version()}.json", cell)
 
 
 @cache
 def _running_version() -> str:
-    """Of what a capture comes from: MOVie's own sources and the library of the phantom."""
+    """Of what all captures come from: MOVie's own sources and the library of the phantom."""
     return _digest({"sources": _sources(_RUNNING), "phantom": _content(library_path())})
+
+
+@cache
+def _scripts_version(script: str) -> str:
+    """Of a script of movie.workloads and of those that it imports; other workloads may change beside it."""
+    root = Path(movie.__file__).parent / "workloads"
+    found: dict[str, str] = {}
+    waiting = [script]
+    while waiting:
+        name = waiting.pop()
+        path = root / f"{name}.py"
+        if name not in found and path.exists():
+            found[name] = _content(path)
+            waiting += _imported(ast.parse(path.read_text(encoding="utf-8")))
+    return _digest(found)
+
+
+def _imported(source: ast.AST) -> set[str]:
+    """The scripts of movie.workloads that a source names in its imports."""
+    found = set()
+    for node in ast.walk(source):
+        if isinstance(node, ast.ImportFrom) and node.module == _WORKLOADS:
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{_WORKLOADS}."):
+            found.add(node.module.removeprefix(f"{_WORKLOADS}."))
+    return found
 
 
 @cache
