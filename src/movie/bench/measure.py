@@ -47,20 +47,20 @@ def measure(place: Place) -> None:
     record(place)
     native, *_ = traces = [_only_trace(place.capture(allocator)) for allocator in REAL]
     real = {allocator: _real_run(trace) for allocator, trace in zip(REAL, traces, strict=True)}
-    operations = _operations(place)
-    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows=_work_rows(native))
+    operations = operations_of(place)
+    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows=work_rows(native))
     replays, streams = _replays(place.capture(REAL[0]))
     rows = rows_of(place.cell, real, replays, iteration, streams)
     _write(place.figures, json.dumps({"rows": rows}))
 
 
-def record(place: Place) -> None:
+def record(place: Place, allocators: Sequence[str] = REAL) -> None:
     """The training runs that have not been recorded yet, and the count of their operations."""
     place.folder.mkdir(parents=True, exist_ok=True)
-    for allocator in REAL:
+    for allocator in allocators:
         if not place.capture(allocator).exists():
             _capture(place, allocator)
-    _operations(place)
+    operations_of(place)
 
 
 def _capture(place: Place, allocator: str) -> None:
@@ -93,7 +93,7 @@ def _real_run(trace: Trace) -> RealRun:
     )
 
 
-def _work_rows(trace: Trace) -> int:
+def work_rows(trace: Trace) -> int:
     """Allocations and frees: the rows that stand for work of the card."""
     freed = Action.FREE_COMPLETED if trace.completions_recorded else Action.FREE_REQUESTED
     return int(np.isin(trace.action, (Action.ALLOC, freed)).sum())
@@ -123,7 +123,7 @@ def _replays(path: Path) -> tuple[dict[str, Replayed], int]:
     return replays, watched_runs.facts.streams
 
 
-def _operations(place: Place) -> float | None:
+def operations_of(place: Place) -> float | None:
     """Of an iteration; None where the workload's are not counted."""
     command = place.cell.counting
     if command is None:

@@ -61,13 +61,18 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     """All tables, and what they come to."""
     parts = ["# What the bench found", supposed(), "\n".join(f"- {line}" for line in summary(outcomes))]
     for table in (*overview(outcomes), details(outcomes)):
-        lines = [table.headings, tuple("---:" if number else "---" for number in range(len(table.headings)))]
-        text = "\n".join(f"| {' | '.join(row)} |" for row in (*lines, *table.rows))
-        parts.append(f"## {table.title}\n\n{table.note}\n\n{text}")
+        parts.append(markdown_of(table))
     failed = failures(outcomes)
     if failed:
         parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in failed))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def markdown_of(table: Table) -> str:
+    """A section of Markdown."""
+    lines = [table.headings, tuple("---:" if number else "---" for number in range(len(table.headings)))]
+    text = "\n".join(f"| {' | '.join(row)} |" for row in (*lines, *table.rows))
+    return f"## {table.title}\n\n{table.note}\n\n{text}"
 
 
 def page(outcomes: Sequence[Outcome]) -> str:

@@ -1,6 +1,5 @@
 """The folder in which a bench keeps what it has done, so that the same is not done again."""
 
-import ast
 import hashlib
 import importlib.metadata
 import json
@@ -13,13 +12,14 @@ from typing import Any
 import movie
 from movie import _core
 from movie.bench.cells import Cell
+from movie.bench.sources import content, sources_of
 from movie.capture.program import ALLOCATORS as REAL
 from movie.phantom.library import library_path
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "torchvision")
-# Python sources that captures depend on, and those that only the figures do.
-_RUNNING = ("capture", "child", "phantom", "trace")
-_WORKLOADS = "movie.workloads"
+# Python sources that captures depend on, and folders of those that only the figures do.
+_RUNNING = ("movie.capture.program", "movie.capture.assemble")
+_WATCHED = "child"  # runs in the program that is recorded
 _FIGURING = ("evaluate", "bench")
 
 
@@ -87,50 +87,24 @@ def place_of(work: Path, cell: Cell) -> Place:
 @cache
 def _running_version() -> str:
     """Of what all captures come from: MOVie's own sources and the library of the phantom."""
-    return _digest({"sources": _sources(_RUNNING), "phantom": _content(library_path())})
+    sources = sources_of(*_RUNNING) | _folders((_WATCHED,))
+    return _digest({"sources": _digest(sources), "phantom": content(library_path())})
 
 
-@cache
 def _scripts_version(script: str) -> str:
     """Of a script of movie.workloads and of those that it imports; other workloads may change beside it."""
-    root = Path(movie.__file__).parent / "workloads"
-    found: dict[str, str] = {}
-    waiting = [script]
-    while waiting:
-        name = waiting.pop()
-        path = root / f"{name}.py"
-        if name not in found and path.exists():
-            found[name] = _content(path)
-            waiting += _imported(ast.parse(path.read_text(encoding="utf-8")))
-    return _digest(found)
-
-
-def _imported(source: ast.AST) -> set[str]:
-    """The scripts of movie.workloads that a source names in its imports."""
-    found = set()
-    for node in ast.walk(source):
-        if isinstance(node, ast.ImportFrom) and node.module == _WORKLOADS:
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and node.module.startswith(f"{_WORKLOADS}."):
-            found.add(node.module.removeprefix(f"{_WORKLOADS}."))
-    return found
+    return _digest(sources_of(f"movie.workloads.{script}"))
 
 
 @cache
 def _figuring_version() -> str:
     """Of what makes figures of captures: the native module and the sources around it."""
-    return _digest({"sources": _sources(_FIGURING), "core": _content(Path(str(_core.__file__)))})
+    return _digest({"sources": _digest(_folders(_FIGURING)), "core": content(Path(str(_core.__file__)))})
 
 
-def _sources(folders: tuple[str, ...]) -> str:
+def _folders(names: tuple[str, ...]) -> dict[str, str]:
     root = Path(movie.__file__).parent
-    return _digest(
-        {str(path.relative_to(root)): _content(path) for top in folders for path in root.glob(f"{top}/**/*.py")}
-    )
-
-
-def _content(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return {str(path.relative_to(root)): content(path) for top in names for path in sorted(root.glob(f"{top}/**/*.py"))}
 
 
 def _digest(parts: Mapping[str, str]) -> str:

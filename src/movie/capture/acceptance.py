@@ -96,9 +96,7 @@ WORKLOADS = (
     _workload("resnet50 var", "vision --lengths var"),
     _workload("unet var", "diffusion --model unet-small --batch 4 --lengths var --iterations 4"),
     _workload("opt-125m RLHF var", "rlhf --model opt-125m --batch 4 --length 128 --lengths var --iterations 2"),
-    _workload(
-        "qwen2-0.5b rollouts", "rollouts --model qwen2-0.5b --batch 16 --length 96 --lengths tail --iterations 1"
-    ),
+    _workload("qwen2-0.5b rollouts", "rollouts --model qwen2-0.5b --length 96 --lengths tail --iterations 1"),
     _workload("mobilellm-125m micro-batches", "accumulation --model mobilellm-125m --lengths tail --iterations 2"),
     _workload("mobilellm-125m packed", "packed --model mobilellm-125m --length 2048 --iterations 2"),
     _workload("mobilellm-125m evaluated", "evaluating --model mobilellm-125m --lengths var --iterations 5"),
