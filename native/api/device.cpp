@@ -59,10 +59,14 @@ void bind_device(nb::module_& m) {
         .def_prop_ro("now", [](ModelDevice& self) { return self.clock().now(); })
         .def_prop_ro(
             "delay", [](ModelDevice& self) { return self.clock().delay(); },
-            "Rows by which waits have delayed the device, its streams running side by side.")
+            "By how much waits have delayed the device, in rows, its streams running side by side.")
         .def(
-            "advance", [](ModelDevice& self, Stream stream) { self.clock().advance(stream); }, nb::arg("stream") = 0,
-            "A row passes, with work on the stream.")
+            "advance",
+            [](ModelDevice& self, Stream stream) {
+                self.clock().advance(stream);
+                self.clock().busy(stream, 1);
+            },
+            nb::arg("stream") = 0, "A row passes, with work on the stream.")
         .def(
             "work", [](ModelDevice& self, Stream stream) { self.clock().work(stream); }, nb::arg("stream"))
         .def(

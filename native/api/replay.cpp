@@ -116,6 +116,7 @@ void bind_replay(nb::module_& m) {
         .def_ro("seconds_last_quarter", &ReplayResult::seconds_last_quarter)
         .def_ro("seconds_to_first_peak", &ReplayResult::seconds_to_first_peak)
         .def_ro("stalled_rows", &ReplayResult::stalled_rows)
+        .def_ro("main_rows", &ReplayResult::main_rows)
         .def_ro("delayed_rows", &ReplayResult::delayed_rows)
         .def_ro("delayed_rows_last_quarter", &ReplayResult::delayed_rows_last_quarter)
         .def_ro("host_ns_per_event", &ReplayResult::host_ns_per_event)

@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "baselines/bound.h"
 #include "replay/check_trace.h"
@@ -67,6 +68,7 @@ class Loop {
 
     ReplayResult run() {
         plan_completions();
+        plan_lengths();
         const Floor floor = floor_of(trace_);
         const std::size_t rows = trace_.rows();
         const std::size_t last_quarter = rows - rows / 4;
@@ -138,6 +140,31 @@ class Loop {
         }
     }
 
+    // How long the work of a row is, on the stream that has most rows and on all others.
+    void plan_lengths() {
+        std::unordered_map<Stream, std::uint64_t> rows;
+        std::vector<Stream> stream_of(blocks_.size());
+        for (std::size_t id = 0; id < trace_.start_stream.size(); ++id) stream_of[id] = trace_.start_stream[id];
+        std::uint64_t all = 0;
+        for (std::size_t row = 0; row < trace_.rows(); ++row) {
+            const auto action = static_cast<Action>(trace_.action[row]);
+            if (!ticks(trace_, action)) continue;
+            Stream& stream = stream_of[static_cast<std::size_t>(trace_.id[row])];
+            if (action == Action::alloc) stream = trace_.stream[row];
+            const std::uint64_t count = ++rows[stream];
+            ++all;
+            if (count > result_.main_rows) {
+                result_.main_rows = count;
+                main_ = stream;
+            }
+        }
+        const std::uint64_t others = all - result_.main_rows;
+        if (others > 0) others_length_ = static_cast<double>(result_.main_rows) / static_cast<double>(others);
+    }
+
+    // What the device does in a row.
+    void work(const Block& block) { device_.clock().busy(block.stream, block.stream == main_ ? 1 : others_length_); }
+
     // Whether the next row, marks aside, completes the free.
     [[nodiscard]] bool completes_at_once(std::size_t row) const {
         for (std::size_t next = row + 1; next < trace_.rows(); ++next) {
@@ -173,18 +200,27 @@ class Loop {
                 block.pool = static_cast<PoolId>(trace_.pool[row]);
                 device_.clock().advance(block.stream);
                 ++events_;
-                if (allocate(block)) return true;
-                stop(row, result_.failure);
-                return false;
+                if (!allocate(block)) {
+                    stop(row, result_.failure);
+                    return false;
+                }
+                work(block);
+                return true;
             }
             case Action::free_requested: {
                 Block& block = block_of(row);
-                if (!trace_.completions_recorded) device_.clock().advance(block.stream);
+                if (!trace_.completions_recorded) {
+                    device_.clock().advance(block.stream);
+                    work(block);
+                }
                 release(block);
                 return true;
             }
             case Action::free_completed: {
-                if (trace_.completions_recorded) device_.clock().advance(block_of(row).stream);
+                if (trace_.completions_recorded) {
+                    device_.clock().advance(block_of(row).stream);
+                    work(block_of(row));
+                }
                 return true;
             }
             case Action::use: {
@@ -289,6 +325,8 @@ class Loop {
     Allocator& allocator_;
     std::vector<Block> blocks_;
     AnonymousStreams anonymous_;
+    Stream main_ = 0;  // which has most rows
+    double others_length_ = 1;
     FloorCounter floor_;
     TimelineSample highest_;
     Bytes seen_peak_ = 0;

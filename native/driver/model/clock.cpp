@@ -48,7 +48,7 @@ Event DeviceClock::record(Stream stream) {
     if (timeline.planned < 0)
         times_.record(stream, event);
     else if (due > now_ && due != kNever)
-        times_.record_in(due - now_, event);
+        times_.record_in(static_cast<double>(due - now_), event);
     return event;
 }
 

@@ -23,8 +23,9 @@ class DeviceClock {
     void advance(Stream stream) {
         ++now_;
         work(stream);
-        times_.work(stream);
     }
+    // The work of a row is queued, behind what the allocator made its stream wait for: it takes `length`.
+    void busy(Stream stream, double length) { times_.work(stream, length); }
     // Work is queued on `stream` in the current row.
     void work(Stream stream) {
         Timeline& timeline = timelines_[stream];
@@ -54,7 +55,7 @@ class DeviceClock {
 
     // The host waited for all work, in a call that completes no event.
     void drained() { times_.finish_for_allocator(); }
-    // Rows by which waits have delayed the device so far, its streams running side by side.
+    // By how much waits have delayed the device so far, in lengths of work, its streams running side by side.
     [[nodiscard]] double delay() const { return times_.delay(); }
 
     [[nodiscard]] std::int64_t now() const { return now_; }

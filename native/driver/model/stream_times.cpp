@@ -13,7 +13,7 @@ StreamTimes::Lane& StreamTimes::lane(Stream stream) {
     return lanes_[stream];
 }
 
-void StreamTimes::work(Stream stream) {
+void StreamTimes::work(Stream stream, double length) {
     if (current_lane_ == nullptr || stream != current_) {
         current_lane_ = &lanes_[stream];  // stays where it is when others come
         current_ = stream;
@@ -28,9 +28,10 @@ void StreamTimes::work(Stream stream) {
         double begin = std::max({current_lane_->end[world], before_[world], floor_[world]});
         if (long_ago != nullptr) begin = std::max(begin, (*long_ago)[world]);
         if (lead_ == 0) begin = std::max(begin, all_[world]);
-        current_lane_->end[world] = begin + 1;
-        stretch_[world] = std::max(stretch_[world], begin + 1);
-        all_[world] = std::max(all_[world], begin + 1);
+        const double end = begin + length;
+        current_lane_->end[world] = end;
+        stretch_[world] = std::max(stretch_[world], end);
+        all_[world] = std::max(all_[world], end);
         if (long_ago != nullptr) (*long_ago)[world] = all_[world];
     }
     if (lead_ > 0) next_ = (next_ + 1) % ends_.size();

@@ -1,9 +1,9 @@
 // What waits cost a device whose streams run side by side.
 //
-// A timeline of each stream, in rows: each row of a replay is work of one row's length on its stream. A trace does not
-// say what its program makes streams wait for, so one rule stands for that: a stretch (rows of one stream, one after
-// another) runs beside the stretch just before it, and after all others. That is double buffering: a layer is gathered,
-// or gradients are scattered, while another is computed. And the host is at most so many rows ahead of the device.
+// A timeline of each stream: each row of a replay is work of some length on its stream. A trace does not say what its
+// program makes streams wait for, so one rule stands for that: a stretch (rows of one stream, one after another) runs
+// beside the stretch just before it, and after all others. That is double buffering: a layer is gathered, or gradients
+// are scattered, while another is computed. And the host is at most so many rows ahead of the device.
 //
 // The same timeline is kept twice, with the waits that the allocator asked for and without. How much longer the first
 // takes is what they cost: a wait for what had to be finished anyway costs nothing.
@@ -23,12 +23,12 @@ class StreamTimes {
     // `lead`: rows that the host may be ahead; negative: any number.
     explicit StreamTimes(std::int64_t lead);
 
-    // A row's work is queued on the stream.
-    void work(Stream stream);
+    // A row's work is queued on the stream: it keeps the stream busy for `length`.
+    void work(Stream stream, double length = 1);
     // An event behind all work of the stream so far.
     void record(Stream stream, Event event) { due_[event] = lane(stream).end[kWaiting]; }
-    // The same, for work that the trace alone knows of: it ends `rows` after all that is queued now.
-    void record_in(std::int64_t rows, Event event) { due_[event] = all_[kWaiting] + static_cast<double>(rows); }
+    // The same, for work that the trace alone knows of: it ends `later` than all that is queued now.
+    void record_in(double later, Event event) { due_[event] = all_[kWaiting] + later; }
     void forget(Event event) { due_.erase(event); }
     // Later work of the stream waits for the event; later work of any stream does, since the host waited for it.
     void wait(Stream stream, Event event);
@@ -37,7 +37,7 @@ class StreamTimes {
     void finish_for_allocator() { floor_[kWaiting] = all_[kWaiting]; }
     void finish_for_program() { floor_ = all_; }
 
-    // Rows by which waits have delayed the device so far.
+    // By how much waits have delayed the device so far, in lengths of work.
     [[nodiscard]] double delay() const { return all_[kWaiting] - all_[kFree]; }
 
   private:

@@ -135,7 +135,7 @@ class ModelDevice(Driver):
     @property
     def delay(self) -> float:
         """
-        Rows by which waits have delayed the device, its streams running side by side.
+        By how much waits have delayed the device, in rows, its streams running side by side.
         """
 
     def advance(self, stream: int = 0) -> None:
@@ -522,6 +522,8 @@ class ReplayResult:
     def seconds_to_first_peak(self) -> float: ...
     @property
     def stalled_rows(self) -> int: ...
+    @property
+    def main_rows(self) -> int: ...
     @property
     def delayed_rows(self) -> float: ...
     @property

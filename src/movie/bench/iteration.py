@@ -11,7 +11,10 @@ USUAL = 0.4
 
 @dataclass(frozen=True)
 class Iteration:
-    """A training iteration. `operations`: floating-point, of one rank. `rows`: allocations and frees, whole run."""
+    """A training iteration. `operations`: floating-point, of one rank.
+
+    `rows`: allocations and frees of the stream that computes, in the whole run.
+    """
 
     operations: float
     iterations: int
@@ -32,7 +35,7 @@ class Iteration:
         return self.device_seconds(share) + driver + self.late_stall_seconds(result, share)
 
     def stall_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
-        """By how much waits delay the card in an iteration, streams running side by side (stream_times.h)."""
+        """By how much waits delay the card in an iteration, streams running side by side (docs/bench.md)."""
         return result.delayed_rows * self._row_seconds(share)
 
     def late_stall_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
@@ -46,6 +49,6 @@ class Iteration:
     def _row_seconds(self, share: float) -> float:
         """Of an iteration, for a row's work that the run as a whole does once.
 
-        Each row of the trace stands for an equal part of the time that the card computes.
+        Each row of the stream that computes stands for an equal part of the time.
         """
         return self.device_seconds(share) / max(self.rows, 1)

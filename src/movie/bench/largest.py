@@ -20,14 +20,13 @@ from movie.bench.cells import Cell
 from movie.bench.figures import OURS, RIVALS
 from movie.bench.iteration import SHARES, Iteration
 from movie.bench.matrix import FULL, QUICK
-from movie.bench.measure import operations_of, record, work_rows
+from movie.bench.measure import operations_of, record
 from movie.bench.work import place_of
 from movie.capture.program import ALLOCATORS as REAL
 from movie.errors import InputError
 from movie.evaluate.comparison import Conditions, compare
 from movie.evaluate.replay import ReplayResult
 from movie.sizes import parse_size
-from movie.trace import read_trace
 from movie.trace.output import whole_file
 
 CONTEXT = 500 << 20  # bytes that CUDA's context takes of a card, about
@@ -107,12 +106,12 @@ def _run(cell: Cell, work: Path, card: int) -> Tried:
     place = place_of(work, cell)
     record(place, REAL[:1])
     path = place.capture(REAL[0])
-    (trace,) = read_trace(path)
     operations = operations_of(place)
-    iteration = None if operations is None else Iteration(operations, cell.iterations, work_rows(trace))
     specs = [AllocatorSpec(name) for name in ALLOCATORS]
     (found,) = compare(path, specs, Conditions(memory=card, validate=False)).devices
     results: dict[str, ReplayResult] = {name: run.result for name, run in zip(ALLOCATORS, found.runs, strict=True)}
+    rows_computing = max(result.main_rows for result in results.values())
+    iteration = None if operations is None else Iteration(operations, cell.iterations, rows_computing)
     print(f"{cell.name}: {', '.join(name for name in results if results[name].completed) or 'none'}", file=sys.stderr)
     return Tried(
         cell.batch,

@@ -3,8 +3,10 @@
 from movie.bench.cells import Cell
 
 FIXED = 6  # iterations; after the second each is like the others
-VARYING = 16  # each batch has another length
+VARYING = 10  # each batch has another length
 SHARDED = 8
+LONG = 16  # for a look at how things go on
+SHORT = 5  # of runs that take long on a phantom
 
 
 def _hf(model: str, batch: int, fixed: str = "", varying: str = "", length: int = 2048) -> list[Cell]:
@@ -24,9 +26,9 @@ def _sharded(model: str, framework: str, strategies: str, ranks: tuple[int, ...]
     ]
 
 
-def _zero3(model: str, **batches: tuple[int, int]) -> list[Cell]:
+def _zero3(model: str, iterations: int, **batches: tuple[int, int]) -> list[Cell]:
     """A cell for each strategy, with its ranks and its batch: 512 tokens, as DeepSpeed-Chat's fine-tuning has them."""
-    return [Cell(model, "zero3", name, *ranks, 512, "fix", SHARDED) for name, ranks in batches.items()]
+    return [Cell(model, "zero3", name, *ranks, 512, "fix", iterations) for name, ranks in batches.items()]
 
 
 # One or two of each kind, in the order in which an interrupted bench shows most. Batches are such that runs ask for
@@ -34,32 +36,32 @@ def _zero3(model: str, **batches: tuple[int, int]) -> list[Cell]:
 # and O, so models from 6B on are trained with adapters or sharded.
 _KINDS: tuple[Cell, ...] = (
     *_hf("opt-1.3b", 8, "N", "R"),
-    *_hf("opt-1.3b", 16, varying="LR"),
+    Cell("opt-1.3b", "hf", "LR", 1, 16, 2048, "var", LONG),
     *_hf("opt-1.3b", 4, varying="N"),
-    *_zero3("opt-1.3b", Z=(4, 24), ZR=(4, 172), ZLR=(4, 160)),
+    *_zero3("opt-1.3b", SHARDED, Z=(4, 24), ZR=(4, 172), ZLR=(4, 160)),
     *_sharded("opt-6.7b", "fsdp2", "ZR", (8,), 8, "var2048"),
-    Cell("opt-1.3b", "rlhf", "N", 1, 16, 256, "var", 3),
-    Cell("qwen2-0.5b", "rollouts", "N", 1, 32, 256, "tail", 3),
-    Cell("unet-sd1.5", "diffusion", "N", 1, 16, 512, "var", 12),
-    Cell("tinyllama-1.1b", "micro", "N", 1, 4, 2048, "tail", 6),
-    Cell("llama3.2-1b", "packed", "N", 1, 2, 8192, "tail", 8),
-    Cell("opt-1.3b", "evaluating", "N", 1, 4, 2048, "var", 15),
+    Cell("opt-1.3b", "rlhf", "N", 1, 32, 128, "var", 3),
+    Cell("opt-350m", "rollouts", "N", 1, 64, 128, "tail", 2),
+    Cell("unet-sd1.5", "diffusion", "N", 1, 16, 512, "var", 8),
+    Cell("tinyllama-1.1b", "micro", "N", 1, 4, 2048, "tail", 4),
+    Cell("llama3.2-1b", "packed", "N", 1, 2, 8192, "tail", 5),
+    Cell("opt-1.3b", "evaluating", "N", 1, 4, 2048, "var", 10),
     Cell("opt-1.3b", "checkpoints", "ZR", 4, 8, 2048, "var", 10),
     Cell("mixtral-small", "moe", "R", 1, 16, 2048, "var", 8),
-    Cell("resnet50", "vision", "N", 1, 64, 384, "var", 20),
+    Cell("resnet50", "vision", "N", 1, 64, 384, "var", 12),
     Cell("transformer-6", "compile", "N", 1, 16, 1024, "var", 10),
     Cell("tinyllama-1.1b", "graphs", "N", 1, 6, 2048, "fix", 12),
 )
 # GMLake's: DeepSpeed ZeRO-3 on 4 cards under five strategies, and OPT-13B on 1 to 16. Its batches were not published
 # but for one; these are near the most that an A100 of 80 GB holds.
 _PUBLISHED: tuple[Cell, ...] = (
-    *_zero3("opt-1.3b", ZRO=(4, 164), ZLRO=(4, 176)),
+    *_zero3("opt-1.3b", SHORT, ZRO=(4, 164), ZLRO=(4, 176)),
     *(
-        Cell("opt-13b", "zero3", "ZLR", *ranks, 512, "fix", SHARDED)
+        Cell("opt-13b", "zero3", "ZLR", *ranks, 512, "fix", SHORT)
         for ranks in ((1, 100), (2, 80), (4, 92), (8, 92), (16, 76))
     ),
-    *_zero3("vicuna-13b", Z=(4, 1), ZR=(4, 24), ZLR=(4, 120), ZLRO=(4, 124)),
-    *_zero3("gpt-neox-20b", ZLR=(4, 88), ZLRO=(4, 120), Z=(8, 2), ZR=(8, 28)),
+    *_zero3("vicuna-13b", SHORT, Z=(4, 1), ZR=(4, 24), ZLR=(4, 120), ZLRO=(4, 124)),
+    *_zero3("gpt-neox-20b", SHORT, ZLR=(4, 88), ZLRO=(4, 120), Z=(8, 2), ZR=(8, 28)),
 )
 _MODELS: tuple[Cell, ...] = (
     *_hf("tinyllama-1.1b", 4, "N", "N R LR"),
@@ -85,9 +87,9 @@ _MODELS: tuple[Cell, ...] = (
     *_hf("qwen2-7b", 4, varying="LR"),
     Cell("opt-1.3b", "hf", "R", 1, 8, 2048, "tail", VARYING),
     Cell("opt-1.3b", "hf", "LR", 1, 16, 2048, "tail", VARYING),
-    Cell("opt-1.3b", "rlhf", "LR", 1, 24, 256, "fix", 3),
-    Cell("qwen2-1.5b", "rollouts", "LR", 1, 32, 256, "tail", 3),
-    Cell("unet-sd1.5", "diffusion", "R", 1, 32, 768, "var", 12),
+    Cell("opt-1.3b", "rlhf", "LR", 1, 24, 256, "fix", 2),
+    Cell("qwen2-1.5b", "rollouts", "LR", 1, 32, 256, "tail", 2),
+    Cell("unet-sd1.5", "diffusion", "R", 1, 32, 768, "var", 8),
     *_sharded("opt-1.3b", "zero3", "Z ZR", (4,), 8, "var2048"),
 )
 FULL: tuple[Cell, ...] = (*_KINDS, *_PUBLISHED, *_MODELS)

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from movie import _core
 from movie.allocators import AllocatorSpec
 from movie.bench.cells import Cell
@@ -36,7 +34,6 @@ from movie.phantom.environment import phantom_environment
 from movie.phantom.process import Output
 from movie.phantom.settings import PhantomSettings
 from movie.trace import Trace, read_trace, write_trace
-from movie.trace.model import Action
 from movie.trace.output import whole_file
 
 AMPLE = 1 << 40  # bytes: more than any cell asks for, so that no run fails or retries
@@ -45,11 +42,12 @@ AMPLE = 1 << 40  # bytes: more than any cell asks for, so that no run fails or r
 def measure(place: Place) -> None:
     """Does what is missing, and leaves the figures in the cell's folder. Raises InputError for a run that fails."""
     record(place)
-    native, *_ = traces = [_only_trace(place.capture(allocator)) for allocator in REAL]
+    traces = [_only_trace(place.capture(allocator)) for allocator in REAL]
     real = {allocator: _real_run(trace) for allocator, trace in zip(REAL, traces, strict=True)}
-    operations = operations_of(place)
-    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows=work_rows(native))
     replays, streams = _replays(place.capture(REAL[0]))
+    operations = operations_of(place)
+    rows_computing = replays[REAL[0]].ample.main_rows
+    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows_computing)
     rows = rows_of(place.cell, real, replays, iteration, streams)
     _write(place.figures, json.dumps({"rows": rows}))
 
@@ -91,12 +89,6 @@ def _real_run(trace: Trace) -> RealRun:
         peak_reserved=int(trace.header["peak reserved"]),
         retries=int(trace.header["retries"]),
     )
-
-
-def work_rows(trace: Trace) -> int:
-    """Allocations and frees: the rows that stand for work of the card."""
-    freed = Action.FREE_COMPLETED if trace.completions_recorded else Action.FREE_REQUESTED
-    return int(np.isin(trace.action, (Action.ALLOC, freed)).sum())
 
 
 def _replays(path: Path) -> tuple[dict[str, Replayed], int]:
