@@ -13,21 +13,24 @@ MIB = 1 << 20
 REAL_RESERVED = {"native": 192 * MIB, "expandable": 160 * MIB}
 REQUESTED = 144 * MIB
 # Nobody counts the operations of this framework, so its figures come from its captures alone.
-CAPTURED = Cell("no-model", "vision", "N", 1, 2, 64, "fix", 3)
+CAPTURED = Cell("no-model", "compile", "N", 1, 2, 64, "fix", 3)
 SMALL = Cell("mobilellm-125m", "hf", "N", 1, 1, 128, "fix", 2)
 
 
-def captured(work: Path, cell: Cell = CAPTURED) -> Place:
-    """The place of a cell, with captures of a run that leaves a hole of 64 MiB below a request of 80 MiB."""
+def captured(work: Path, cell: Cell = CAPTURED, scale: int = 1) -> Place:
+    """The place of a cell, with captures of a run that leaves a hole of 64 MiB below a request of 80 MiB.
+
+    `scale`: times all of these.
+    """
     place = place_of(work, cell)
     place.folder.mkdir(parents=True)
     for allocator, reserved in REAL_RESERVED.items():
         builder = TraceBuilder()
-        builder.alloc(32 * MIB)
-        hole = builder.alloc(64 * MIB)
-        builder.alloc(32 * MIB)
+        builder.alloc(scale * 32 * MIB)
+        hole = builder.alloc(scale * 64 * MIB)
+        builder.alloc(scale * 32 * MIB)
         builder.free(hole)
-        builder.free(builder.alloc(80 * MIB))
+        builder.free(builder.alloc(scale * 80 * MIB))
         trace = replace(builder.build(), header={"peak reserved": str(reserved), "retries": "0"})
         write_trace(trace, place.capture(allocator))
     return place

@@ -57,16 +57,24 @@ void bind_device(nb::module_& m) {
         .def("script_addresses", &ModelDevice::script_addresses, nb::arg("addresses"),
              "malloc() returns these first, in order.")
         .def_prop_ro("now", [](ModelDevice& self) { return self.clock().now(); })
+        .def_prop_ro(
+            "delay", [](ModelDevice& self) { return self.clock().delay(); },
+            "By how much waits have delayed the device, in rows, its streams running side by side.")
         .def(
-            "advance", [](ModelDevice& self, Stream stream) { self.clock().advance(stream); }, nb::arg("stream") = 0,
-            "A row passes, with work on the stream.")
+            "advance",
+            [](ModelDevice& self, Stream stream) {
+                self.clock().advance(stream);
+                self.clock().busy(stream, 1);
+            },
+            nb::arg("stream") = 0, "A row passes, with work on the stream.")
         .def(
             "work", [](ModelDevice& self, Stream stream) { self.clock().work(stream); }, nb::arg("stream"))
         .def(
             "plan", [](ModelDevice& self, Stream stream, std::int64_t row) { self.clock().plan(stream, row); },
             nb::arg("stream"), nb::arg("row"))
         .def(
-            "finish_all", [](ModelDevice& self) { self.clock().finish_all(); }, "All work of all streams is done.")
+            "finish_all", [](ModelDevice& self) { self.clock().finish_by_program(); },
+            "All work of all streams is done: the program waited for it.")
         .def(
             "inject",
             [](ModelDevice& self, std::string_view call, std::uint64_t k, bool memory) {

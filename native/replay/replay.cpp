@@ -7,6 +7,7 @@
 #include <optional>
 #include <queue>
 #include <stdexcept>
+#include <unordered_map>
 
 #include "baselines/bound.h"
 #include "replay/check_trace.h"
@@ -67,10 +68,12 @@ class Loop {
 
     ReplayResult run() {
         plan_completions();
+        plan_lengths();
         const Floor floor = floor_of(trace_);
         const std::size_t rows = trace_.rows();
         const std::size_t last_quarter = rows - rows / 4;
         ViewCounters views_before;
+        double delay_before = 0;
 
         bool going = allocate_start();
         const double begin = thread_nanoseconds();
@@ -79,6 +82,7 @@ class Loop {
             if (row == last_quarter) {
                 result_.before_last_quarter = ledger_;
                 views_before = allocator_.views();
+                delay_before = device_.clock().delay();
             }
             if (row % kProgressStep == 0 && options_.progress && !options_.progress(row)) {
                 stop(row, "stopped");
@@ -97,10 +101,12 @@ class Loop {
         result_.end_reserved = ledger_.reserved;
         result_.ledger = ledger_;
         result_.stalled_rows = ledger_.stalled_rows;
+        result_.delayed_rows = device_.clock().delay();
         result_.retries = static_cast<std::uint64_t>(allocator_.statistics().num_alloc_retries);
         result_.views = allocator_.views();
         if (going && rows > 0) {
             result_.seconds_last_quarter = ledger_.seconds - result_.before_last_quarter.seconds;
+            result_.delayed_rows_last_quarter = result_.delayed_rows - delay_before;
             result_.views_last_quarter = {.created = result_.views.created - views_before.created,
                                           .edited = result_.views.edited - views_before.edited,
                                           .reused = result_.views.reused - views_before.reused,
@@ -133,6 +139,31 @@ class Loop {
             if (action == Action::free_completed && block_of(row).completes != 0) block_of(row).completes = tick;
         }
     }
+
+    // How long the work of a row is, on the stream that has most rows and on all others.
+    void plan_lengths() {
+        std::unordered_map<Stream, std::uint64_t> rows;
+        std::vector<Stream> stream_of(blocks_.size());
+        for (std::size_t id = 0; id < trace_.start_stream.size(); ++id) stream_of[id] = trace_.start_stream[id];
+        std::uint64_t all = 0;
+        for (std::size_t row = 0; row < trace_.rows(); ++row) {
+            const auto action = static_cast<Action>(trace_.action[row]);
+            if (!ticks(trace_, action)) continue;
+            Stream& stream = stream_of[static_cast<std::size_t>(trace_.id[row])];
+            if (action == Action::alloc) stream = trace_.stream[row];
+            const std::uint64_t count = ++rows[stream];
+            ++all;
+            if (count > result_.main_rows) {
+                result_.main_rows = count;
+                main_ = stream;
+            }
+        }
+        const std::uint64_t others = all - result_.main_rows;
+        if (others > 0) others_length_ = static_cast<double>(result_.main_rows) / static_cast<double>(others);
+    }
+
+    // What the device does in a row.
+    void work(const Block& block) { device_.clock().busy(block.stream, block.stream == main_ ? 1 : others_length_); }
 
     // Whether the next row, marks aside, completes the free.
     [[nodiscard]] bool completes_at_once(std::size_t row) const {
@@ -169,18 +200,27 @@ class Loop {
                 block.pool = static_cast<PoolId>(trace_.pool[row]);
                 device_.clock().advance(block.stream);
                 ++events_;
-                if (allocate(block)) return true;
-                stop(row, result_.failure);
-                return false;
+                if (!allocate(block)) {
+                    stop(row, result_.failure);
+                    return false;
+                }
+                work(block);
+                return true;
             }
             case Action::free_requested: {
                 Block& block = block_of(row);
-                if (!trace_.completions_recorded) device_.clock().advance(block.stream);
+                if (!trace_.completions_recorded) {
+                    device_.clock().advance(block.stream);
+                    work(block);
+                }
                 release(block);
                 return true;
             }
             case Action::free_completed: {
-                if (trace_.completions_recorded) device_.clock().advance(block_of(row).stream);
+                if (trace_.completions_recorded) {
+                    device_.clock().advance(block_of(row).stream);
+                    work(block_of(row));
+                }
                 return true;
             }
             case Action::use: {
@@ -190,7 +230,7 @@ class Loop {
                 return true;
             }
             case Action::sync:
-                device_.clock().finish_all();
+                device_.clock().finish_by_program();
                 return true;
             case Action::empty_cache:
                 allocator_.empty_cache();
@@ -285,6 +325,8 @@ class Loop {
     Allocator& allocator_;
     std::vector<Block> blocks_;
     AnonymousStreams anonymous_;
+    Stream main_ = 0;  // which has most rows
+    double others_length_ = 1;
     FloorCounter floor_;
     TimelineSample highest_;
     Bytes seen_peak_ = 0;

@@ -47,6 +47,11 @@ struct ReplayResult {
     double seconds_last_quarter = 0;   // modelled driver time in the last quarter of the rows
     double seconds_to_first_peak = 0;  // until requested bytes first reached their peak
     std::uint64_t stalled_rows = 0;
+    // By how much waits delay the device, its streams running side by side (stream_times.h), in rows of the stream that
+    // has most. The others' rows are as much longer as makes all others together as busy as that one: streams that end
+    // at the same time have most to lose.
+    double delayed_rows = 0, delayed_rows_last_quarter = 0;
+    std::uint64_t main_rows = 0;  // of the stream that has most
     ViewCounters views, views_last_quarter;
     Unusable unusable_at_peak;
     double host_ns_per_event = 0;  // processor time in the replay loop, validator included if it is on

@@ -17,7 +17,8 @@ def test_names_tell_cells_apart(cells):
 
 def test_every_kind_of_training_is_there():
     assert {cell.framework for cell in FULL} == {
-        "hf", "zero3", "fsdp1", "fsdp2", "moe", "vision", "compile", "graphs",
+        "hf", "zero3", "fsdp1", "fsdp2", "moe", "vision", "compile", "graphs", "rlhf", "rollouts", "diffusion", "micro",
+        "packed", "evaluating", "checkpoints",
     }  # fmt: skip
     assert {letter for cell in FULL for letter in cell.strategy} == set("NRLOZ")
     for model in ("opt-13b", "codegen-6b", "llama3-8b", "gpt-neox-20b", "qwen2-1.5b", "mobilellm-1b"):
@@ -37,10 +38,11 @@ def test_a_command_says_what_the_cell_says(cell):
         cell.iterations,
     )
     assert set(given.strategy) - {"N"} == set(cell.strategy) - {"N", "Z"}
-    assert ("Z" in cell.strategy) == (cell.framework in {"zero3", "fsdp1", "fsdp2"})
+    assert ("Z" in cell.strategy) == (cell.framework in {"zero3", "fsdp1", "fsdp2", "checkpoints"})
     assert cell.ranks == 1 or str(cell.ranks) in cell.command[:first]
     if cell.counting:
-        assert cell.counting[3:] == cell.command[first + 1 :]
+        assert cell.counting[2] == f"movie.workloads.{cell.counter}"
+        assert cell.counting[-len(cell.command) + first + 1 :] == cell.command[first + 1 :]
 
 
 def test_data_makes_an_equal_cell():
@@ -51,6 +53,7 @@ def test_selection():
     assert selected(FULL, "") == list(FULL)
     sharded = selected(FULL, "opt-*/fsdp2/*")
     assert sharded
+    assert {cell.lengths for cell in FULL} == {"fix", "var", "tail"}
     assert all(cell.framework == "fsdp2" for cell in sharded)
     assert selected(FULL, FULL[3].name) == [FULL[3]]
     with pytest.raises(InputError, match="matches none"):

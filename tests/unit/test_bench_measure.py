@@ -37,7 +37,7 @@ def test_the_fields_of_the_contract(rows):
     for row in rows.values():
         assert row.keys() >= CONTRACT
         assert set(row["driver"]) == set(DRIVER_CALLS)
-        assert (row["workload"], row["framework"], row["strategy"]) == ("no-model", "vision", "N")
+        assert (row["workload"], row["framework"], row["strategy"]) == ("no-model", "compile", "N")
         assert row["iteration_seconds"] is None, "nobody counts this workload's operations"
 
 
@@ -105,7 +105,7 @@ def test_tables_and_documents(rows):
     assert found == json.loads(json.dumps(found))
     assert found["costs"] == "per-call"
     text = markdown(outcomes)
-    assert "| no-model/vision/N/1x2/fix64x3 | 75.0% | 90.0% |" in text
+    assert "| no-model/compile/N/1x2/fix64x3 | 75.0% | 90.0% |" in text
     assert "Not measured" not in text
     assert "75.0%" in page(outcomes)
     (against_native,) = [line for line in summary(outcomes) if line.startswith("movie-lean against native")]
@@ -114,12 +114,22 @@ def test_tables_and_documents(rows):
 
 
 def test_an_iteration():
-    """Ten iterations of a second each, a thousand rows, a stall of fifty rows: half an iteration in all."""
+    """Ten iterations of a second each, a thousand rows, a delay of fifty rows: half an iteration in all."""
     one = Iteration(operations=0.4 * PEAK, iterations=10, rows=1000)
     result = ReplayResult(
-        "movie", {}, None, True, driver_seconds=2.0, driver_seconds_last_quarter=0.25, stalled_rows=50
+        "movie",
+        {},
+        None,
+        True,
+        driver_seconds=2.0,
+        driver_seconds_last_quarter=0.25,
+        stalled_rows=80,
+        delayed_rows=50,
+        delayed_rows_last_quarter=5,
     )
     assert one.device_seconds() == pytest.approx(1)
     assert one.device_seconds(0.2) == pytest.approx(2)
     assert one.seconds(result) == pytest.approx(1 + 0.2 + 0.05)
-    assert one.late_seconds(result) == pytest.approx(1 + 0.1 + 0.05)
+    assert one.late_seconds(result) == pytest.approx(1 + 0.1 + 0.02)
+    assert one.seconds(result, 0.2) == pytest.approx(2 + 0.2 + 0.1), "rows take as long as what they stand for"
+    assert one.stall_seconds_at_most(result) == pytest.approx(0.08)

@@ -172,6 +172,23 @@ def test_a_quarter_of_the_rows_is_exact():
     assert replay(t.build()).driver_seconds_last_quarter == pytest.approx(0.0007)
 
 
+@pytest.mark.parametrize(("allocator", "delay"), [("expandable", 0), ("movie-lean", 6)])
+def test_what_waits_cost_streams_that_run_side_by_side(allocator, delay):
+    """Six rows on one stream and two on another, each as long as three, so that both are busy for as long.
+
+    Who takes memory of the first stream for the second makes it wait for the first one's end.
+    """
+    t = TraceBuilder()
+    for _ in range(3):
+        t.free(t.alloc(20 * MIB, stream=1))
+    t.free(t.alloc(20 * MIB, stream=7))
+    result = replay(t.build(), allocator)
+    assert result.main_rows == 6
+    assert result.delayed_rows == pytest.approx(delay)
+    assert (result.stalled_rows > 0) == (delay > 0)
+    assert replay(t.build(), allocator, lag=0).delayed_rows == 0
+
+
 def test_what_is_held_after_empty_cache():
     t = TraceBuilder()
     a = t.alloc(30 * MIB)

@@ -5,6 +5,7 @@ from torch_build import require_cuda_torch
 
 BILLIONS = {
     "opt-125m": 0.125,
+    "opt-350m": 0.331,
     "opt-1.3b": 1.3,
     "opt-2.7b": 2.65,
     "opt-6.7b": 6.65,
@@ -18,8 +19,13 @@ BILLIONS = {
     "codegen-350m": 0.35,
     "codegen-2b": 2.7,
     "codegen-6b": 7.0,
+    "codegen2-1b": 1.0,
+    "codegen2-3.7b": 3.7,
     "gpt-neox-20b": 20.5,
+    "llama3.2-1b": 1.24,
+    "qwen2-0.5b": 0.494,
     "qwen2-1.5b": 1.5,
+    "qwen2-7b": 7.6,
 }
 
 

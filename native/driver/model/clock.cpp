@@ -6,6 +6,16 @@
 namespace movie {
 
 void DeviceClock::finish_all() {
+    times_.finish_for_allocator();
+    complete_all();
+}
+
+void DeviceClock::finish_by_program() {
+    times_.finish_for_program();
+    complete_all();
+}
+
+void DeviceClock::complete_all() {
     finished_ = next_event_ - 1;
     for (auto& [stream, timeline] : timelines_) {
         timeline.blocked_until = 0;
@@ -35,6 +45,10 @@ Event DeviceClock::record(Stream stream) {
     }
     const Event event = next_event_++;
     events_.emplace(event, Recorded{.stream = stream, .due = due, .number = ++timeline.recorded});
+    if (timeline.planned < 0)
+        times_.record(stream, event);
+    else if (due > now_ && due != kNever)
+        times_.record_in(static_cast<double>(due - now_), event);
     return event;
 }
 
@@ -57,6 +71,7 @@ std::uint64_t DeviceClock::remaining(Event event) const {
 
 void DeviceClock::wait_on_host(Event event) {
     if (complete(event)) return;
+    times_.wait_on_host(event);
     const Recorded& recorded = events_.at(event);
     Timeline& timeline = timelines_.at(recorded.stream);
     timeline.finished = std::max(timeline.finished, event);
@@ -65,6 +80,7 @@ void DeviceClock::wait_on_host(Event event) {
 
 void DeviceClock::wait_on_device(Stream stream, Event event) {
     if (complete(event)) return;
+    times_.wait(stream, event);
     const std::int64_t due = events_.at(event).due;
     if (due != kNever) timelines_[stream].blocked_until = std::max(timelines_[stream].blocked_until, due);
 }

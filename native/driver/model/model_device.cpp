@@ -113,6 +113,7 @@ Status ModelDevice::mfree(Address address) {
     const auto found = plain_.find(address);
     if (found == plain_.end()) throw RuleViolation("mfree(address=" + std::to_string(address) + "): not an allocation");
     if (const Status fate = admit(Call::mfree); fate != Status::ok) return fate;
+    clock_.drained();
     ledger_.give_back(found->second);
     plain_.erase(found);
     return Status::ok;

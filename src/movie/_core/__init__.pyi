@@ -132,13 +132,19 @@ class ModelDevice(Driver):
 
     @property
     def now(self) -> int: ...
+    @property
+    def delay(self) -> float:
+        """
+        By how much waits have delayed the device, in rows, its streams running side by side.
+        """
+
     def advance(self, stream: int = 0) -> None:
         """A row passes, with work on the stream."""
 
     def work(self, stream: int) -> None: ...
     def plan(self, stream: int, row: int) -> None: ...
     def finish_all(self) -> None:
-        """All work of all streams is done."""
+        """All work of all streams is done: the program waited for it."""
 
     def inject(self, call: str, k: int = 1, memory: bool = False) -> None:
         """The k-th next call of this kind fails."""
@@ -516,6 +522,12 @@ class ReplayResult:
     def seconds_to_first_peak(self) -> float: ...
     @property
     def stalled_rows(self) -> int: ...
+    @property
+    def main_rows(self) -> int: ...
+    @property
+    def delayed_rows(self) -> float: ...
+    @property
+    def delayed_rows_last_quarter(self) -> float: ...
     @property
     def host_ns_per_event(self) -> float: ...
     @property

@@ -12,17 +12,32 @@ _PYTHON = (sys.executable, "-m")
 # DeepSpeed's launcher is a script, which a virtual environment may have elsewhere than its Python.
 _DEEPSPEED = (sys.executable, "-c", "from deepspeed.launcher.runner import main; main()")
 # Frameworks and the workloads that use them. The first run on one card, the others as rank 0 of several.
-ONE_CARD = {"hf": "causal", "moe": "moe", "vision": "vision", "compile": "compiled", "graphs": "graph_step"}
-SHARDED = {"fsdp2": "fsdp2", "fsdp1": "fsdp1", "zero3": "zero3"}
+ONE_CARD = {
+    "hf": "causal",
+    "micro": "accumulation",
+    "packed": "packed",
+    "evaluating": "evaluating",
+    "rlhf": "rlhf",
+    "rollouts": "rollouts",
+    "moe": "moe",
+    "diffusion": "diffusion",
+    "vision": "vision",
+    "compile": "compiled",
+    "graphs": "graph_step",
+}
+SHARDED = {"fsdp2": "fsdp2", "fsdp1": "fsdp1", "zero3": "zero3", "checkpoints": "checkpointing"}
 SHARDING = "Z"  # a letter of strategies here; to the workloads it goes without saying
-_COUNTED = ("hf", "fsdp1", "fsdp2", "zero3")  # frameworks that train models of movie.workloads.models
+# How operations are counted: without a run, for what is one pass of a language model; or in a run of its own.
+_COUNTED_AHEAD = ("hf", "fsdp1", "fsdp2", "zero3", "checkpoints")
+_COUNTED_RUNNING = ("micro", "packed", "evaluating", "rlhf", "rollouts", "moe", "diffusion", "vision")
 
 
 @dataclass(frozen=True)
 class Cell:
     """A training run. `workload`: the model. `strategy`: letters of N, R, L, O and Z. `batch`: of one rank.
 
-    `length`: tokens (pixels, for images); `lengths`: `fix`, or `var` for lengths drawn for each batch, up to `length`.
+    `length`: tokens (pixels, for images); `lengths`: `fix`, or `var` for lengths drawn for each batch, up to `length`,
+    or `tail` where those of sequences have a long tail.
     """
 
     workload: str
@@ -43,17 +58,33 @@ class Cell:
     @property
     def command(self) -> tuple[str, ...]:
         """What is run, and watched."""
+        module = f"movie.workloads.{self.script}"
         if self.framework == "zero3":
-            return (*_DEEPSPEED, "--num_gpus", str(self.ranks), "--module", "movie.workloads.zero3", *self._options())
+            return (*_DEEPSPEED, "--num_gpus", str(self.ranks), "--module", module, *self._options())
         if self.framework in SHARDED:
             launcher = ("torch.distributed.run", "--nproc-per-node", str(self.ranks), "-m")
-            return (*_PYTHON, *launcher, f"movie.workloads.{SHARDED[self.framework]}", *self._options())
-        return (*_PYTHON, f"movie.workloads.{ONE_CARD[self.framework]}", *self._options())
+            return (*_PYTHON, *launcher, module, *self._options())
+        return (*_PYTHON, module, *self._options())
+
+    @property
+    def script(self) -> str:
+        """The workload's name in movie.workloads."""
+        return (ONE_CARD | SHARDED).get(self.framework, self.framework)
+
+    @property
+    def counter(self) -> str:
+        """Which script of movie.workloads counts floating-point operations; empty where none does."""
+        if self.framework in _COUNTED_AHEAD:
+            return "flops"
+        return "operations" if self.framework in _COUNTED_RUNNING else ""
 
     @property
     def counting(self) -> tuple[str, ...] | None:
-        """The command that prints the floating-point operations of an iteration; None where nobody counts them."""
-        return (*_PYTHON, "movie.workloads.flops", *self._options()) if self.framework in _COUNTED else None
+        """The command that prints the operations of an iteration, as its last line; None where nobody counts them."""
+        if not self.counter:
+            return None
+        workload = (self.script,) if self.counter == "operations" else ()
+        return (*_PYTHON, f"movie.workloads.{self.counter}", *workload, *self._options())
 
     def _options(self) -> tuple[str, ...]:
         given = {

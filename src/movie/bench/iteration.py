@@ -11,7 +11,10 @@ USUAL = 0.4
 
 @dataclass(frozen=True)
 class Iteration:
-    """A training iteration. `operations`: floating-point, of one rank. `rows`: of the trace, whole run."""
+    """A training iteration. `operations`: floating-point, of one rank.
+
+    `rows`: allocations and frees of the stream that computes, in the whole run.
+    """
 
     operations: float
     iterations: int
@@ -23,18 +26,29 @@ class Iteration:
 
     def seconds(self, result: ReplayResult, share: float = USUAL) -> float:
         """The mean over the run, its first iterations included: computing, driver calls and stalls."""
-        return self._with(result, result.driver_seconds / self.iterations, share)
+        driver = result.driver_seconds / self.iterations
+        return self.device_seconds(share) + driver + self.stall_seconds(result, share)
 
     def late_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
-        """The same with the driver calls of the last quarter: what an iteration of a long run comes to."""
-        return self._with(result, 4 * result.driver_seconds_last_quarter / self.iterations, share)
+        """The same with driver calls and stalls of the last quarter: what an iteration of a long run comes to."""
+        driver = 4 * result.driver_seconds_last_quarter / self.iterations
+        return self.device_seconds(share) + driver + self.late_stall_seconds(result, share)
 
     def stall_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
-        """What waits cost an iteration at most: as if they came one after another, each keeping all else from running.
+        """By how much waits delay the card in an iteration, streams running side by side (docs/bench.md)."""
+        return result.delayed_rows * self._row_seconds(share)
 
-        Each row of the trace stands for an equal part of the time that the card computes.
+    def late_stall_seconds(self, result: ReplayResult, share: float = USUAL) -> float:
+        """The same in the last quarter of the run."""
+        return 4 * max(result.delayed_rows_last_quarter, 0.0) * self._row_seconds(share)
+
+    def stall_seconds_at_most(self, result: ReplayResult, share: float = USUAL) -> float:
+        """As if waits came one after another, each keeping all else from running."""
+        return result.stalled_rows * self._row_seconds(share)
+
+    def _row_seconds(self, share: float) -> float:
+        """Of an iteration, for a row's work that the run as a whole does once.
+
+        Each row of the stream that computes stands for an equal part of the time.
         """
-        return result.stalled_rows * self.device_seconds(share) / max(self.rows, 1)
-
-    def _with(self, result: ReplayResult, driver: float, share: float) -> float:
-        return self.device_seconds(share) + driver + self.stall_seconds(result, share)
+        return self.device_seconds(share) / max(self.rows, 1)

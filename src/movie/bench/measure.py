@@ -1,8 +1,9 @@
 """One cell measured, in a process of its own: two captures, and replays of the first.
 
-    python -m movie.bench.measure FOLDER FIGURES CELL
+    python -m movie.bench.measure FOLDER FIGURES CELL [record]
 
-where CELL is the cell as JSON (movie.bench.cells), FOLDER has its captures and FIGURES is the file that is written.
+where CELL is the cell as JSON (movie.bench.cells), FOLDER has its captures and FIGURES is the file that is written;
+with `record` the captures alone are made.
 What was done is not done again. Exits with 1, and the
 reason as the last line of standard error, where a training run does not come to its end.
 """
@@ -17,7 +18,7 @@ from typing import Any
 from movie import _core
 from movie.allocators import AllocatorSpec
 from movie.bench.cells import Cell
-from movie.bench.figures import ALLOCATORS, RealRun, Replayed, rows_of
+from movie.bench.figures import ALLOCATORS, OURS, RIVALS, RealRun, Replayed, rows_of
 from movie.bench.iteration import Iteration
 from movie.bench.work import Place
 from movie.capture.assemble import traces_of
@@ -26,8 +27,10 @@ from movie.capture.program import Watching, watched, why_nothing
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
 from movie.evaluate.comparison import Conditions, compare
-from movie.evaluate.fit import fit
+from movie.evaluate.fit import FACTORS, fit
+from movie.evaluate.replay import ReplayResult
 from movie.phantom.cards import DEFAULT, find_card
+from movie.phantom.environment import phantom_environment
 from movie.phantom.process import Output
 from movie.phantom.settings import PhantomSettings
 from movie.trace import Trace, read_trace, write_trace
@@ -38,21 +41,28 @@ AMPLE = 1 << 40  # bytes: more than any cell asks for, so that no run fails or r
 
 def measure(place: Place) -> None:
     """Does what is missing, and leaves the figures in the cell's folder. Raises InputError for a run that fails."""
-    place.folder.mkdir(parents=True, exist_ok=True)
-    for allocator in REAL:
-        if not place.capture(allocator).exists():
-            _capture(place, allocator)
-    traces = {allocator: _only_trace(place.capture(allocator)) for allocator in REAL}
-    real = {allocator: _real_run(trace) for allocator, trace in traces.items()}
-    operations = _operations(place)
-    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows=len(traces[REAL[0]]))
-    rows = rows_of(place.cell, real, _replays(place.capture(REAL[0])), iteration)
+    record(place)
+    traces = [_only_trace(place.capture(allocator)) for allocator in REAL]
+    real = {allocator: _real_run(trace) for allocator, trace in zip(REAL, traces, strict=True)}
+    replays, streams = _replays(place.capture(REAL[0]))
+    operations = operations_of(place)
+    rows_computing = replays[REAL[0]].ample.main_rows
+    iteration = None if operations is None else Iteration(operations, place.cell.iterations, rows_computing)
+    rows = rows_of(place.cell, real, replays, iteration, streams)
     _write(place.figures, json.dumps({"rows": rows}))
 
 
+def record(place: Place, allocators: Sequence[str] = REAL) -> None:
+    """The training runs that have not been recorded yet, and the count of their operations."""
+    place.folder.mkdir(parents=True, exist_ok=True)
+    for allocator in allocators:
+        if not place.capture(allocator).exists():
+            _capture(place, allocator)
+    operations_of(place)
+
+
 def _capture(place: Place, allocator: str) -> None:
-    phantom = PhantomSettings(find_card(DEFAULT), memory=AMPLE, quiet=True)
-    watching = Watching(phantom, allocator, output=Output.TO_STDERR)
+    watching = Watching(_phantom(), allocator, output=Output.TO_STDERR)
     with watched(place.cell.command, watching) as ended:
         if not ended.recorded:
             raise InputError(why_nothing(ended))
@@ -62,6 +72,10 @@ def _capture(place: Place, allocator: str) -> None:
     if len(traces) != 1 or not traces[0].complete:
         raise InputError("; ".join(traces[0].warnings) if traces else "the training run used no memory of its card")
     write_trace(traces[0], place.capture(allocator))
+
+
+def _phantom() -> PhantomSettings:
+    return PhantomSettings(find_card(DEFAULT), memory=AMPLE, quiet=True)
 
 
 def _only_trace(path: Path) -> Trace:
@@ -77,27 +91,41 @@ def _real_run(trace: Trace) -> RealRun:
     )
 
 
-def _replays(path: Path) -> dict[str, Replayed]:
+def _replays(path: Path) -> tuple[dict[str, Replayed], int]:
+    """Each allocator on cards of all sizes, and how many streams there are.
+
+    What runs on ample and on the smallest cards is watched by the validator.
+    """
     specs = [AllocatorSpec(name) for name in ALLOCATORS]
     (watched_runs,) = compare(path, specs, Conditions()).devices
     (timed_runs,) = compare(path, specs, Conditions(validate=False)).devices
-    (fits,) = fit(path, specs, Conditions()).devices
-    return {
-        name: Replayed(run.result, found, timed.result.host_ns_per_event)
+    (fits,) = fit(path, specs, Conditions(), FACTORS).devices
+    cards = {name: found.smallest_card for name, found in zip(ALLOCATORS, fits.allocators, strict=True)}
+    scarce: dict[str, dict[str, ReplayResult]] = {name: {} for name in ALLOCATORS}
+    for rival in RIVALS:
+        card = cards[rival]
+        if card is not None:
+            ours = compare(path, [AllocatorSpec(name) for name in OURS], Conditions(memory=card, validate=False))
+            for name, run in zip(OURS, ours.devices[0].runs, strict=True):
+                scarce[name][rival] = run.result
+    replays = {
+        name: Replayed(run.result, found, timed.result.host_ns_per_event, scarce[name])
         for name, run, timed, found in zip(ALLOCATORS, watched_runs.runs, timed_runs.runs, fits.allocators, strict=True)
     }
+    return replays, watched_runs.facts.streams
 
 
-def _operations(place: Place) -> float | None:
+def operations_of(place: Place) -> float | None:
     """Of an iteration; None where the workload's are not counted."""
     command = place.cell.counting
     if command is None:
         return None
     if not place.operations.exists():
-        counted = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+        with phantom_environment(_phantom()) as environment:
+            counted = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
         if counted.returncode:
             raise InputError(f"counting its operations failed with exit code {counted.returncode}")
-        _write(place.operations, str(int(counted.stdout)))
+        _write(place.operations, str(int(counted.stdout.splitlines()[-1])))
     return float(place.operations.read_text(encoding="utf-8"))
 
 
@@ -108,10 +136,11 @@ def _write(path: Path, text: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """0 when the figures are there."""
-    folder, figures, cell = arguments
+    folder, figures, cell, *record_only = arguments
     data: dict[str, Any] = json.loads(cell)
     try:
-        measure(Place(Path(folder), Path(figures), Cell(**data)))
+        work = record if record_only else measure
+        work(Place(Path(folder), Path(figures), Cell(**data)))
     except InputError as error:
         print(error, file=sys.stderr)
         return 1

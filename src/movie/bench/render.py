@@ -10,6 +10,8 @@ from rich.text import Text
 
 from movie import __version__
 from movie.bench.iteration import PEAK, USUAL
+from movie.bench.plot import legend, picture
+from movie.bench.pressure import measured
 from movie.bench.run import Outcome
 from movie.bench.tables import Table, details, failures, overview, summary
 from movie.bench.work import versions
@@ -59,13 +61,18 @@ def markdown(outcomes: Sequence[Outcome]) -> str:
     """All tables, and what they come to."""
     parts = ["# What the bench found", supposed(), "\n".join(f"- {line}" for line in summary(outcomes))]
     for table in (*overview(outcomes), details(outcomes)):
-        lines = [table.headings, tuple("---:" if number else "---" for number in range(len(table.headings)))]
-        text = "\n".join(f"| {' | '.join(row)} |" for row in (*lines, *table.rows))
-        parts.append(f"## {table.title}\n\n{table.note}\n\n{text}")
+        parts.append(markdown_of(table))
     failed = failures(outcomes)
     if failed:
         parts.append("## Not measured\n\n" + "\n".join(f"- {line}" for line in failed))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def markdown_of(table: Table) -> str:
+    """A section of Markdown."""
+    lines = [table.headings, tuple("---:" if number else "---" for number in range(len(table.headings)))]
+    text = "\n".join(f"| {' | '.join(row)} |" for row in (*lines, *table.rows))
+    return f"## {table.title}\n\n{table.note}\n\n{text}"
 
 
 def page(outcomes: Sequence[Outcome]) -> str:
@@ -73,6 +80,11 @@ def page(outcomes: Sequence[Outcome]) -> str:
     parts = ["<h1>What the bench found</h1>", f'<p class="facts">{escape(supposed())}</p>', _list(summary(outcomes))]
     for table in (*overview(outcomes), details(outcomes)):
         parts += [f"<h2>{escape(table.title)}</h2>", f'<p class="facts">{escape(table.note)}</p>', _html(table)]
+    pictures = "".join(picture(cell) for cell in measured(outcomes))
+    if pictures:
+        note = "Time added to the computing of a late iteration: driver calls and stalls. Crosses: out of memory."
+        parts += ["<h2>Driver calls and stalls as cards get smaller</h2>", f'<p class="facts">{note}</p>']
+        parts += [f'<p class="legend">{legend()}</p>', pictures]
     failed = failures(outcomes)
     if failed:
         parts += ["<h2>Not measured</h2>", _list(failed)]

@@ -19,13 +19,17 @@ from movie.errors import InputError
 from movie.evaluate.comparison import Progress
 
 _MEASURE = (sys.executable, "-m", "movie.bench.measure")
+RECORD = "record"  # said to it behind the cell: no figures
 _LOOK = 0.2  # seconds between looks at what runs
 _GRACE = 20.0  # seconds that a cell has to end its training run
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """A cell, and its rows (movie.bench.figures), or why there are none. `seconds`: what it took, 0 if it was known."""
+    """A cell, and its rows (movie.bench.figures), or why there are none. `seconds`: what it took, 0 if it was known.
+
+    One that was to be recorded alone has neither.
+    """
 
     cell: Cell
     rows: Sequence[dict[str, Any]]
@@ -40,12 +44,14 @@ class _Running:
     since: float
 
 
-def run(cells: Sequence[Cell], work: Path, *, jobs: int = 0, progress: Progress | None = None) -> list[Outcome]:
+def run(
+    cells: Sequence[Cell], work: Path, *, jobs: int = 0, record: bool = False, progress: Progress | None = None
+) -> list[Outcome]:
     """Measures the cells, in processes of their own, `jobs` at a time (0: one for each core). In their order.
 
     What `work` holds already is not measured again. A cell that fails does not keep the others from being measured.
-    When this is interrupted or ended, so are the training runs. Raises InputError if `work` cannot be written to. For
-    the main thread only.
+    When this is interrupted or ended, so are the training runs. `record`: make the captures alone. Raises InputError if
+    `work` cannot be written to. For the main thread only.
     """
     tell = progress or (lambda what, share: None)
     try:
@@ -55,35 +61,49 @@ def run(cells: Sequence[Cell], work: Path, *, jobs: int = 0, progress: Progress 
     done: dict[str, Outcome] = {}
     waiting: deque[Cell] = deque()
     for cell in cells:
-        known = place_of(work, cell).known()
-        if known is None:
-            waiting.append(cell)
+        place = place_of(work, cell)
+        if record and place.recorded():
+            done[cell.name] = Outcome(cell, ())
+        elif not record and (figures := place.known()) is not None:
+            done[cell.name] = Outcome(cell, figures["rows"])
         else:
-            done[cell.name] = Outcome(cell, known["rows"])
+            waiting.append(cell)
     running: list[_Running] = []
     before = signal.signal(signal.SIGTERM, _end)
     try:
         while waiting or running:
             while waiting and len(running) < (jobs or os.cpu_count() or 1):
-                running.append(_start(work, waiting.popleft()))
+                running.append(_start(work, waiting.popleft(), record))
             names = ", ".join(one.place.cell.name for one in running)
             tell(f"{len(done)} of {len(cells)}: {names}", len(done) / len(cells))
             time.sleep(_LOOK)
             for one in [one for one in running if one.process.poll() is not None]:
                 running.remove(one)
-                done[one.place.cell.name] = _outcome(one)
+                done[one.place.cell.name] = _outcome(one, record)
     finally:
         signal.signal(signal.SIGTERM, before)
         _stop(running)
     return [done[cell.name] for cell in cells]
 
 
-def _start(work: Path, cell: Cell) -> _Running:
+def known(cells: Sequence[Cell], work: Path) -> list[Outcome]:
+    """What `work` holds of the cells, with nothing measured; those that it has no figures of fail."""
+    found = [(cell, place_of(work, cell).known()) for cell in cells]
+    return [Outcome(cell, one["rows"]) if one else Outcome(cell, (), "not run") for cell, one in found]
+
+
+def _start(work: Path, cell: Cell, record: bool) -> _Running:
     place = place_of(work, cell)
     place.folder.mkdir(parents=True, exist_ok=True)
     with open(place.log, "ab") as log:
         process = subprocess.Popen(
-            [*_MEASURE, str(place.folder), str(place.figures), json.dumps(cell.as_data())],
+            [
+                *_MEASURE,
+                str(place.folder),
+                str(place.figures),
+                json.dumps(cell.as_data()),
+                *([RECORD] if record else []),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -91,8 +111,10 @@ def _start(work: Path, cell: Cell) -> _Running:
     return _Running(place, process, time.monotonic())
 
 
-def _outcome(one: _Running) -> Outcome:
+def _outcome(one: _Running, record: bool) -> Outcome:
     seconds = time.monotonic() - one.since
+    if record and one.process.returncode == 0:
+        return Outcome(one.place.cell, (), seconds=seconds)
     known = one.place.known() if one.process.returncode == 0 else None
     if known is not None:
         return Outcome(one.place.cell, known["rows"], seconds=seconds)

@@ -1,19 +1,17 @@
 """What a bench found, as tables of texts, which a terminal, Markdown and a page can show."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from movie.bench.figures import ALLOCATORS
+from movie.bench.figures import ALLOCATORS, OURS, RIVALS
+from movie.bench.iteration import USUAL
+from movie.bench.pressure import Row, lines, measured, races, slowdown
 from movie.bench.run import Outcome
 from movie.report.terminal import driver_time
 from movie.sizes import format_size
 
-Row = Mapping[str, Any]  # as of movie.bench.figures
 _NONE = "–"
 _COMPARED = tuple(name for name in ALLOCATORS if name != "bound")
-_RIVALS = ("native", "expandable", "gmlake")
-_OURS = ("movie", "movie-lean")
 _ABOUT_TIME = ("synchronize", "event_record", "stream_wait")
 
 
@@ -55,16 +53,53 @@ def overview(outcomes: Sequence[Outcome]) -> list[Table]:
         _by_allocator(
             outcomes,
             "A late iteration on that card",
-            "The same with the driver calls of the run's last quarter.",
+            "The same with the driver calls and stalls of the run's last quarter.",
             lambda row: _seconds((row["on_smallest_card"] or {}).get("iteration_seconds_last_quarter")),
         ),
         _by_allocator(
             outcomes,
             "Stalls in it",
-            "Seconds of both that are waits, at most: as if waits came one after another and nothing else could run.",
-            lambda row: _seconds((row["on_smallest_card"] or {}).get("stall_seconds")),
+            "Seconds of a late iteration by which waits delay the card, its streams running side by side.",
+            lambda row: _seconds((row["on_smallest_card"] or {}).get("stall_seconds_last_quarter")),
         ),
+        on_rivals_cards(outcomes),
+        curves(outcomes),
     ]
+
+
+def on_rivals_cards(outcomes: Sequence[Outcome]) -> Table:
+    """A row for each cell, three columns for each rival: on its smallest card, its iteration and ours."""
+    headings = [f"{rival}'s: {who}" for rival in RIVALS for who in ("itself", *OURS)]
+    rows = []
+    for cell in measured(outcomes):
+        texts = []
+        for rival in RIVALS:
+            for number, ours in enumerate(OURS):
+                race = next(iter(races([cell], rival, ours, USUAL, late=True)), None)
+                if number == 0:
+                    texts.append(_seconds(race.theirs_seconds if race else None))
+                texts.append(_seconds(race.seconds if race else None))
+        rows.append((next(iter(cell.values()))["cell"], *texts))
+    note = (
+        f"Modelled seconds of a late iteration on the smallest card of a rival. {_NONE}: does not complete, or unknown."
+    )
+    return Table("On the smallest card of each rival", note, ("cell", *headings), tuple(rows))
+
+
+def curves(outcomes: Sequence[Outcome]) -> Table:
+    """A row for each allocator of each cell, a column for each size of a card."""
+    found, factors = [], []
+    for outcome in outcomes:
+        for row in outcome.rows:
+            if row["allocator"] in _COMPARED and row["curve"]:
+                factors = [f"{point['factor']:g} x" for point in row["curve"]]
+                texts = [_share(slowdown(row, point)) if point["completed"] else "no" for point in row["curve"]]
+                found.append((row["cell"], row["allocator"], *texts))
+    note = (
+        "A late iteration over the computing in it, on cards of so many times the peak requested and 64 MiB more. no: "
+        f"the replay does not complete; {_NONE}: the operations of this workload are not counted."
+    )
+    return Table("Cards of all sizes", note, ("cell", "allocator", *factors), tuple(found))
 
 
 def details(outcomes: Sequence[Outcome]) -> Table:
@@ -95,10 +130,10 @@ def details(outcomes: Sequence[Outcome]) -> Table:
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
     """What the tables come to, in sentences: utilization of ours against each rival's, over all measured cells."""
-    cells = [{row["allocator"]: row for row in outcome.rows} for outcome in outcomes if outcome.rows]
-    lines = []
-    for ours in _OURS:
-        for rival in _RIVALS:
+    cells = measured(outcomes)
+    said = []
+    for ours in OURS:
+        for rival in RIVALS:
             gains = [
                 (cell[ours]["utilization"] - cell[rival]["utilization"], cell[ours]["cell"])
                 for cell in cells
@@ -107,12 +142,12 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
             if gains:
                 most, where = max(gains)
                 below = sum(gain < 0 for gain, _ in gains)
-                lines.append(
+                said.append(
                     f"{ours} against {rival}: utilization {100 * sum(gain for gain, _ in gains) / len(gains):+.2f} "
                     f"points on average over {len(gains)} cells, at most {100 * most:+.2f} ({where}), "
                     f"below it in {below}"
                 )
-    return lines
+    return said + lines(cells)
 
 
 def failures(outcomes: Sequence[Outcome]) -> list[str]:
@@ -147,6 +182,10 @@ def _detail(row: Row) -> tuple[str, ...]:
         f"{row['stalled_rows']:,}",
         _NONE if row["host_relative"] is None else f"{row['host_relative']:.2f}",
     )
+
+
+def _share(value: float | None) -> str:
+    return _NONE if value is None else f"{value:.3f}"
 
 
 def _seconds(value: float | None) -> str:

@@ -12,11 +12,14 @@ from typing import Any
 import movie
 from movie import _core
 from movie.bench.cells import Cell
+from movie.bench.sources import content, sources_of
+from movie.capture.program import ALLOCATORS as REAL
 from movie.phantom.library import library_path
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "torchvision")
-# Python sources that captures depend on, and those that only the figures do.
-_RUNNING = ("workloads", "capture", "child", "phantom", "trace")
+# Python sources that captures depend on, and folders of those that only the figures do.
+_RUNNING = ("movie.capture.program", "movie.capture.assemble")
+_WATCHED = "child"  # runs in the program that is recorded
 _FIGURING = ("evaluate", "bench")
 
 
@@ -55,7 +58,12 @@ class Place:
     @property
     def operations(self) -> Path:
         """The floating-point operations of an iteration."""
-        return self.folder / "operations"
+        return self.folder / f"operations-{_scripts_version(self.cell.counter)}"
+
+    def recorded(self) -> bool:
+        """Whether all that figures come from is there."""
+        files = [self.capture(allocator) for allocator in REAL]
+        return all(file.exists() for file in (*files, *([self.operations] if self.cell.counter else [])))
 
     def known(self) -> dict[str, Any] | None:
         """What was measured already."""
@@ -68,32 +76,35 @@ class Place:
 
 def place_of(work: Path, cell: Cell) -> Place:
     """The cell's folder, which may not exist yet."""
-    key = _digest({"cell": json.dumps(cell.as_data()), "sources": _running_version(), **versions()})
+    workload = _scripts_version(cell.script)
+    key = _digest(
+        {"cell": json.dumps(cell.as_data()), "workload": workload, "sources": _running_version(), **versions()}
+    )
     folder = work / f"{cell.name.replace('/', '_')}-{key}"
     return Place(folder, folder / f"figures-{_figuring_version()}.json", cell)
 
 
 @cache
 def _running_version() -> str:
-    """Of what a capture comes from: MOVie's own sources and the library of the phantom."""
-    return _digest({"sources": _sources(_RUNNING), "phantom": _content(library_path())})
+    """Of what all captures come from: MOVie's own sources and the library of the phantom."""
+    sources = sources_of(*_RUNNING) | _folders((_WATCHED,))
+    return _digest({"sources": _digest(sources), "phantom": content(library_path())})
+
+
+def _scripts_version(script: str) -> str:
+    """Of a script of movie.workloads and of those that it imports; other workloads may change beside it."""
+    return _digest(sources_of(f"movie.workloads.{script}"))
 
 
 @cache
 def _figuring_version() -> str:
     """Of what makes figures of captures: the native module and the sources around it."""
-    return _digest({"sources": _sources(_FIGURING), "core": _content(Path(str(_core.__file__)))})
+    return _digest({"sources": _digest(_folders(_FIGURING)), "core": content(Path(str(_core.__file__)))})
 
 
-def _sources(folders: tuple[str, ...]) -> str:
+def _folders(names: tuple[str, ...]) -> dict[str, str]:
     root = Path(movie.__file__).parent
-    return _digest(
-        {str(path.relative_to(root)): _content(path) for top in folders for path in root.glob(f"{top}/**/*.py")}
-    )
-
-
-def _content(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    return {str(path.relative_to(root)): content(path) for top in names for path in sorted(root.glob(f"{top}/**/*.py"))}
 
 
 def _digest(parts: Mapping[str, str]) -> str:

@@ -30,6 +30,8 @@ def bench(
         str, typer.Option("--json", metavar="FILE", help="Also all figures as JSON; -: no table.")
     ] = "",
     html: Annotated[str, typer.Option(metavar="FILE", help="Also the tables as a page.")] = "",
+    record: Annotated[bool, typer.Option("--record", help="Only run and record; replay later, or elsewhere.")] = False,
+    report: Annotated[bool, typer.Option("--report", help="Only report what is in the work folder.")] = False,
     markdown_file: Annotated[str, typer.Option("--markdown", metavar="FILE", help="Also the tables as Markdown.")] = "",
 ) -> int:
     """Measure allocators on a matrix of training runs, without a GPU.
@@ -42,7 +44,8 @@ def bench(
     from movie.bench.cells import selected  # noqa: PLC0415
     from movie.bench.matrix import FULL, QUICK  # noqa: PLC0415
     from movie.bench.render import document, markdown, page, show  # noqa: PLC0415
-    from movie.bench.run import run  # noqa: PLC0415
+    from movie.bench.run import known, run  # noqa: PLC0415
+    from movie.bench.tables import failures  # noqa: PLC0415
     from movie.bench.work import versions  # noqa: PLC0415
     from movie.commands.progress import watched  # noqa: PLC0415
     from movie.trace.output import whole_file  # noqa: PLC0415
@@ -52,6 +55,8 @@ def bench(
         for cell in cells:
             print(cell.name)
         return 0
+    if record and (report or json_file or html or markdown_file):
+        raise InputError("--record makes no figures: ask for files, or a report, in another run")
     if "torch" not in versions():
         raise InputError("bench runs PyTorch: install a CUDA build of torch, and movie-alloc[workloads]")
     with ExitStack() as stack:
@@ -63,10 +68,14 @@ def bench(
         )
         files = [(stack.enter_context(whole_file(name)), make) for name, make in makers if name and name != "-"]
         with watched(Path("bench")) as progress:
-            outcomes = run(cells, work, jobs=jobs, progress=progress)
+            outcomes = known(cells, work) if report else run(cells, work, jobs=jobs, record=record, progress=progress)
         for file, make in files:
             file.write((make(outcomes) + "\n").encode())
-    if json_file == "-":
+    if record:
+        for line in failures(outcomes):
+            print(f"failed: {line}")
+        print(f"{sum(not outcome.failure for outcome in outcomes)} of {len(outcomes)} cells are recorded in {work}")
+    elif json_file == "-":
         print(json.dumps(document(outcomes), indent=2))
     else:
         show(outcomes, Console(highlight=False))

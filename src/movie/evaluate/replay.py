@@ -35,6 +35,9 @@ class ReplayResult:
     driver_seconds_last_quarter: float = 0.0  # of the rows
     driver_seconds_to_first_peak: float = 0.0  # until the requested bytes first reach their peak
     stalled_rows: int = 0  # rows for which streams or the host were made to wait, summed
+    delayed_rows: float = 0.0  # by which waits delay the device, streams running side by side; rows of the main stream
+    delayed_rows_last_quarter: float = 0.0
+    main_rows: int = 0  # allocations and frees of the stream that has most
     views: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(VIEW_COUNTERS, 0))
     views_last_quarter: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(VIEW_COUNTERS, 0))
     unusable_at_peak: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(CAUSES, 0))
@@ -122,6 +125,9 @@ def replay(
         driver_seconds_last_quarter=result.seconds_last_quarter,
         driver_seconds_to_first_peak=result.seconds_to_first_peak,
         stalled_rows=result.stalled_rows,
+        delayed_rows=result.delayed_rows,
+        delayed_rows_last_quarter=result.delayed_rows_last_quarter,
+        main_rows=result.main_rows,
         views=result.views,
         views_last_quarter=result.views_last_quarter,
         unusable_at_peak=result.unusable_at_peak,

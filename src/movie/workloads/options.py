@@ -1,14 +1,17 @@
 """What the workloads have in common on their command lines."""
 
 import argparse
+import random
 from dataclasses import dataclass
 
 LETTERS = "NRLO"
+LENGTHS = ("fix", "var", "tail")
 
 
 @dataclass(frozen=True)
 class Options:
-    """`lengths`: `fix`, each batch has `length` tokens; `var`, from 128 to `length` of them, drawn for each batch."""
+    """`lengths`: `fix`, each batch has `length` tokens; `var`, from 128 to `length` of them, drawn for each batch;
+    `tail`, as many as the longest of its sequences, whose lengths have a long tail that ends at `length`."""
 
     model: str
     strategy: str
@@ -43,9 +46,14 @@ def parser(
     arguments.add_argument("--batch", type=int, default=batch)
     arguments.add_argument("--iterations", type=int, default=iterations)
     arguments.add_argument("--length", type=int, default=length)
-    arguments.add_argument("--lengths", choices=("fix", "var"), default="fix")
+    arguments.add_argument("--lengths", choices=LENGTHS, default="fix")
     arguments.add_argument("--seed", type=int, default=0)
     return arguments
+
+
+def draw_of(chosen: Options) -> random.Random:
+    """What a run draws its lengths from."""
+    return random.Random(chosen.seed)
 
 
 def options(arguments: argparse.Namespace) -> Options:
