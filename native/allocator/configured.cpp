@@ -1,13 +1,19 @@
 #include "allocator/configured.h"
 
+#include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <functional>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 namespace movie {
 
 namespace {
+
+// A page is created by one call, and above this size drivers take out of all proportion long for one.
+constexpr Bytes kLargestPage = 512 * kMiB;
 
 template <class Number>
 Number number(const std::string& key, const std::string& text) {
@@ -15,6 +21,9 @@ Number number(const std::string& key, const std::string& text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc() || end != text.data() + text.size())
         throw std::invalid_argument("option " + key + ": '" + text + "' is not a number");
+    if constexpr (std::is_floating_point_v<Number>)
+        if (!std::isfinite(value) || value < 0)
+            throw std::invalid_argument("option " + key + ": '" + text + "' is not a number from 0 on");
     return value;
 }
 
@@ -49,6 +58,20 @@ const std::vector<std::pair<std::string, Setter>>& setters() {
     return all;
 }
 
+void check_key(const std::string& key) {
+    const std::vector<std::string> known = movie_options();
+    if (std::find(known.begin(), known.end(), key) != known.end()) return;
+    std::string names;
+    for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
+    throw std::invalid_argument("option '" + key + "' is unknown; there are: " + names);
+}
+
+void check_page(const std::string& key, Bytes size) {
+    if (size != 0 && size % kSlabBytes == 0 && size <= kLargestPage) return;
+    throw std::invalid_argument("option " + key + ": '" + std::to_string(size) +
+                                "' is not a multiple of 2 MiB, up to 512 MiB");
+}
+
 }  // namespace
 
 std::vector<std::string> movie_options() {
@@ -58,9 +81,14 @@ std::vector<std::string> movie_options() {
 }
 
 MovieConfig movie_config(Policy policy, const std::map<std::string, std::string>& options) {
+    for (const auto& [key, value] : options) check_key(key);
     MovieConfig config{.policy = policy};
     for (const auto& [name, set] : setters())
         if (const auto found = options.find(name); found != options.end()) set(config, name, found->second);
+    check_page("page", config.page);
+    if (config.largest_page != 0) check_page("largest_page", config.largest_page);
+    if (config.largest_page != 0 && config.largest_page < config.page)
+        throw std::invalid_argument("option largest_page: the largest page is smaller than the smallest");
     return config;
 }
 

@@ -12,8 +12,8 @@ namespace movie {
 // The options' names: "page", "combine", ...
 std::vector<std::string> movie_options();
 
-// Sizes are plain numbers of bytes, switches "on" or "off". Throws std::invalid_argument for a value that cannot be.
-// Pre: every key is one of movie_options().
+// Sizes are plain numbers of bytes, switches "on" or "off". Throws std::invalid_argument for a key that is not one of
+// movie_options(), or a value that cannot be.
 MovieConfig movie_config(Policy policy, const std::map<std::string, std::string>& options);
 
 }  // namespace movie

@@ -13,6 +13,13 @@ bool MovieAllocator::host_passed(const Fence& fence, bool wait) {
     return passed;
 }
 
+void MovieAllocator::wait_for_slabs_of(Pool& pool) {
+    Fence waiting;  // for which an event may never have been recorded
+    for (const auto& [family, owner] : pool.owners)
+        family->for_each_waiting([&waiting](const auto& block) { waiting.add(block.fence); });
+    if (!timelines_.passed(waiting) && host_passed(waiting, true)) settle();
+}
+
 bool MovieAllocator::unmap_slots(View& view, std::size_t first, std::size_t behind) {
     std::size_t at = first;
     while (at < behind) {
@@ -77,13 +84,7 @@ Bytes MovieAllocator::give_back(Bytes most, bool wait) {
     const Bytes before = reserved_;
     clear_debris();
     Pool& pool = *pools_.front();  // what another pool holds belongs to a graph, which expects it where it is
-    if (wait) {
-        // Blocks that wait aside in slabs, for whose fences an event may never have been recorded.
-        Fence waiting;
-        for (const auto& [family, owner] : pool.owners)
-            family->for_each_waiting([&waiting](const auto& block) { waiting.add(block.fence); });
-        if (!timelines_.passed(waiting) && host_passed(waiting, true)) settle();
-    }
+    if (wait) wait_for_slabs_of(pool);
     return_empty_slabs(pool);
     struct Range {
         Address begin, end;

@@ -194,7 +194,11 @@ void MovieAllocator::free(Address address) {
     if (found == blocks_.end()) throw std::invalid_argument("free of an address that is no live block's");
     LiveBlock& block = *found->second;
     blocks_.erase(found);
+    retire(block, context);
+}
 
+void MovieAllocator::retire(LiveBlock& block, std::uint64_t context) {
+    const Address address = block.address;
     const PoolKind kind = block.small() ? PoolKind::small : PoolKind::large;
     const auto size = static_cast<std::int64_t>(block.size);
     statistics_.allocation.decrease(kind, 1);
@@ -414,6 +418,19 @@ std::optional<MovieAllocator::BlockRange> MovieAllocator::block_at(Address addre
     const auto found = blocks_.find(address);
     if (found == blocks_.end()) return std::nullopt;
     return BlockRange{.begin = address, .size = found->second->size};
+}
+
+bool MovieAllocator::lives_exactly(PoolId id, const std::unordered_set<Address>& blocks) const {
+    const std::lock_guard lock(mutex_);
+    const auto pool = pool_by_id_.find(id);
+    if (pool == pool_by_id_.end()) return blocks.empty();
+    std::size_t live = 0;
+    for (const auto& [address, block] : blocks_) {
+        if (block->pool != pool->second) continue;
+        if (!blocks.contains(address)) return false;
+        ++live;
+    }
+    return live == blocks.size();
 }
 
 Statistics MovieAllocator::statistics() const {

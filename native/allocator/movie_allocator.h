@@ -10,12 +10,14 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <unordered_set>
 
 #include "allocator/allocator.h"
 #include "allocator/config.h"
 #include "allocator/fork_guard.h"
 #include "allocator/history.h"
 #include "allocator/layout.h"
+#include "allocator/moment.h"
 #include "allocator/pool.h"
 #include "memory/page_table.h"
 #include "memory/transaction.h"
@@ -55,6 +57,17 @@ class MovieAllocator final : public Allocator {
     void end_capture();
     // The range is exported, registered or captured: its pages stay where they are mapped from now on.
     void pin(Address address);
+    // What lives in the pool now; views that hold some of it stay as they are for as long as the pool lives.
+    PoolMoment moment(PoolId pool);
+    struct Rewound {
+        std::vector<Address> freed;  // all blocks that lived before
+        std::vector<Address> live;   // all that live now: a block may be among both
+    };
+    // Back to an earlier moment of its pool, which has to live still. Throws std::runtime_error where a block cannot be
+    // had again: other streams still use its memory, or the pool lent it.
+    Rewound rewind(const PoolMoment& moment);
+    // Whether `blocks` are all that live in the pool.
+    [[nodiscard]] bool lives_exactly(PoolId pool, const std::unordered_set<Address>& blocks) const;
     // Asked, before a request fails, to give back memory of the card that others hold; returns how much came free.
     // Called under the allocator's lock: it must not call the allocator.
     void on_shortage(std::function<Bytes(Bytes)> reclaim);
@@ -159,6 +172,8 @@ class MovieAllocator final : public Allocator {
     ArenaId add_arena(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
     LiveBlock& book(LiveBlock block, PoolKind kind);
+    // A block that is in the books no more.
+    void retire(LiveBlock& block, std::uint64_t context);
     void note_pieces(HistoryEvent::Kind kind, const LiveBlock& block);
     [[nodiscard]] std::uint64_t context_now(bool of_free) const {
         const ContextSource source = context_source_.load(std::memory_order_relaxed);
@@ -227,6 +242,8 @@ class MovieAllocator final : public Allocator {
 
     // --- giving_back.cpp
     bool host_passed(const Fence& fence, bool wait);
+    // Waits, on the host, until no small block of the pool is behind work of other streams.
+    void wait_for_slabs_of(Pool& pool);
     Bytes give_back(Bytes most, bool wait);
     // The pages of a free range that nothing uses leave; returns their bytes.
     Bytes shrink(Pool& pool, ArenaId arena, Address begin, Address end);
@@ -236,6 +253,13 @@ class MovieAllocator final : public Allocator {
     void drop_empty_views();
     void drop_idle_views();
     void keep_within_bounds();
+
+    // --- rewind.cpp
+    [[nodiscard]] PoolMoment::Block held_as(const LiveBlock& block) const;
+    std::vector<LiveBlock*> live_in(const Pool& pool);  // by address
+    bool take_again(Pool& pool, const PoolMoment::Block& held);
+    // The slab of this page, made if the page is free. Null: it is not.
+    Slab* slab_at(const Site& site, SlabFamily& family, Address page);
 
     // --- out_of_memory.cpp
     std::optional<Placement> last_resorts(const Site& site, Bytes requested);

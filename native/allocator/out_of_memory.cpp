@@ -94,7 +94,8 @@ std::string MovieAllocator::report(const Site& site, Bytes requested) {
             mebibytes(unusable.hard) + " free between live blocks inside a page, " + mebibytes(unusable.stream) +
             " behind work of other streams, " + mebibytes(unusable.pool) + " in other pools.";
     if (unusable.pool > 0) text += " Pools that may lend their idle memory can be marked lendable.";
-    if (others > 0) text += " Other owners of the card may be asked through a shortage callback.";
+    if (others > 0)
+        text += " What others (programs, libraries, contexts) hold becomes free when they end or give it back.";
     if (live + requested > card.total) text += " What is in use and this request together exceed the card.";
     return text;
 }

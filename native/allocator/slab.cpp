@@ -54,6 +54,24 @@ std::optional<SlabFamily::Place> SlabFamily::allocate(std::uint32_t units) {
     return Place{&slab, slab.home.begin + run.unit * kUnit};
 }
 
+bool SlabFamily::allocate_at(Slab* slab, Address address, std::uint32_t units) {
+    const auto unit = static_cast<std::uint32_t>((address - slab->home.begin) / kUnit);
+    // The last edge before the unit, or at it, is that of the run with the unit, if there is one.
+    std::uint32_t at = unit;
+    while (at > 0 && slab->edge[at] == 0) --at;
+    if (slab->edge[at] == 0) return false;
+    const Run& found = runs_[slab->edge[at]];
+    if (unit < found.unit || unit + units > found.unit + found.length) return false;
+    const Run run = unlink(slab->edge[at]);
+    if (unit > run.unit) link(*slab, run.unit, unit - run.unit);
+    const std::uint32_t behind = run.unit + run.length - (unit + units);
+    if (behind > 0) link(*slab, unit + units, behind);
+    if (slab->used == 0) --empty_;
+    slab->used += units;
+    free_units_ -= units;
+    return true;
+}
+
 void SlabFamily::add_slab(const Piece& home) {
     auto slab = std::make_unique<Slab>();
     slab->home = home;

@@ -35,6 +35,8 @@ class SlabFamily {
 
     // The smallest free run that holds `units`; nothing if there is none.
     std::optional<Place> allocate(std::uint32_t units);
+    // Exactly these units. False: they are not all free.
+    bool allocate_at(Slab* slab, Address address, std::uint32_t units);
     void add_slab(const Piece& home);
     // The block's units are free for the family's stream.
     void free(Slab* slab, Address address, std::uint32_t units);

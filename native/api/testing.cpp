@@ -6,6 +6,7 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <tuple>
 
@@ -32,7 +33,24 @@ struct ReferenceControls {
 // Likewise of MOVie.
 struct MovieControls {
     MovieAllocator* allocator;
+    Watch* watch;
 };
+
+// The validator hears of a rewind as of the frees and requests that it stands for.
+void rewind(MovieControls& controls, const PoolMoment& to) {
+    const auto lacks = [](const PoolMoment& moment, const PoolMoment::Block& block) {
+        return std::find(moment.blocks.begin(), moment.blocks.end(), block) == moment.blocks.end();
+    };
+    Validator& validator = controls.watch->validator();
+    const PoolMoment before = controls.allocator->moment(to.pool);
+    for (const PoolMoment::Block& block : before.blocks)
+        if (lacks(to, block)) (void)validator.before_free(block.address);
+    (void)controls.allocator->rewind(to);
+    for (const PoolMoment::Block& block : to.blocks)
+        if (lacks(before, block))
+            validator.allocated(block.address, {.bytes = block.requested, .stream = block.stream, .pool = to.pool});
+    controls.watch->check_all();
+}
 
 struct Script {
     testing::ScriptedAllocator* allocator;
@@ -68,6 +86,16 @@ void bind_testing(nb::module_& m) {
         nb::arg("watch"), nb::arg("flaw") = "",
         "(allocator, controls): a simple correct allocator, or the one with that flaw, under a Watch.");
 
+    nb::class_<PoolMoment>(testing, "PoolMoment", "What lives in a pool at some moment.")
+        .def_prop_ro(
+            "blocks",
+            [](const PoolMoment& self) {
+                std::vector<std::tuple<Address, Bytes, Stream, bool>> blocks;
+                for (const PoolMoment::Block& block : self.blocks)
+                    blocks.emplace_back(block.address, block.requested, block.stream, block.view != 0);
+                return blocks;
+            },
+            "(address, bytes asked for, stream, whether it lies in a view) of each, by address.");
     nb::class_<MovieControls>(testing, "MovieControls",
                               "What torch will tell MOVie by other ways than the allocator interface.")
         .def("begin_capture", [](MovieControls& self) { self.allocator->begin_capture(); })
@@ -80,6 +108,16 @@ void bind_testing(nb::module_& m) {
                 self.allocator->on_shortage(std::move(reclaim));
             },
             nb::arg("reclaim"), "Asked before a request fails; returns how many bytes of the card came free.")
+        .def(
+            "moment", [](MovieControls& self, PoolId pool) { return self.allocator->moment(pool); }, nb::arg("pool"),
+            "What lives in the pool.")
+        .def("rewind", &rewind, nb::arg("moment"), "Back to an earlier moment of its pool.")
+        .def(
+            "lives_exactly",
+            [](const MovieControls& self, PoolId pool, const std::vector<Address>& blocks) {
+                return self.allocator->lives_exactly(pool, {blocks.begin(), blocks.end()});
+            },
+            nb::arg("pool"), nb::arg("blocks"), "Whether these are all blocks that live in the pool.")
         .def(
             "history",
             [](const MovieControls& self) {
@@ -98,7 +136,7 @@ void bind_testing(nb::module_& m) {
             auto* movie = dynamic_cast<MovieAllocator*>(allocator.get());
             if (movie == nullptr) throw std::invalid_argument(name + " is not a MOVie allocator");
             return nb::make_tuple(nb::cast(self.watch(std::move(allocator)), nb::rv_policy::reference_internal, watch),
-                                  nb::cast(MovieControls{movie}, nb::rv_policy::copy, watch));
+                                  nb::cast(MovieControls{movie, &self}, nb::rv_policy::copy, watch));
         },
         nb::arg("watch"), nb::arg("name") = "movie", nb::arg("options") = AllocatorOptions{},
         "(allocator, controls): MOVie under a Watch, with what is not in the allocator interface.");

@@ -134,6 +134,12 @@ void bind_torch(nb::module_& m) {
         "(name, problem) of each device; no problem: MOVie can use it. Initialises the driver; raises "
         "CudaUnavailable.");
     torch.def(
+        "check",
+        [](const std::string& policy, const std::map<std::string, std::string>& options) {
+            (void)movie_config(policy_named(policy), options);
+        },
+        nb::arg("policy"), nb::arg("options"), "Raises ValueError for what cannot be configured.");
+    torch.def(
         "configure",
         [](const std::string& policy, const std::map<std::string, std::string>& options, Bytes cap) {
             Devices::get().configure({.policy = policy_named(policy), .options = options, .cap = cap});

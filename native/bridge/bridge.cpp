@@ -3,6 +3,7 @@
 // it.
 #include <c10/core/Allocator.h>
 #include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAStream.h>
 #include <cuda_runtime_api.h>
 #include <torch/csrc/cuda/CUDAPluggableAllocator.h>
 #include <torch/version.h>
@@ -12,6 +13,8 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <unordered_set>
+#include <vector>
 
 #include "bridge/table.h"
 
@@ -46,9 +49,15 @@ void copy(const StatByKind& from, TorchStats& to) {
     for (std::size_t kind = 0; kind < from.kinds.size(); ++kind) copy(from.kinds[kind], to[kind]);
 }
 
+// A moment of a pool, which torch keeps for the branches of a tree of graphs.
+struct Moment final : caching::AllocatorState {
+    std::shared_ptr<const void> held;
+};
+
+// Requests and frees go straight to the core: the base class would look for each block in a book of its own.
 class Bridge final : public Pluggable {
   public:
-    Bridge() : Pluggable(allocate_on, core->release) {
+    Bridge() : Pluggable(allocate_on, release_on) {
         set_reset_fn(core->empty_cache);
         set_memory_fraction_fn(core->set_fraction);
         set_base_alloc_fn(core->base_of);
@@ -58,14 +67,20 @@ class Bridge final : public Pluggable {
     std::string name() override { return "movie"; }
 
     c10::DataPtr allocate(std::size_t size) override {
-        c10::DataPtr data = Pluggable::allocate(size);
-        if (c10::memoryProfilingEnabled()) report(data.get(), data.device(), 1);
-        return data;
+        const c10::DeviceIndex device = current_device();
+        void* const address = get(size, device, c10::cuda::getCurrentCUDAStream(device));
+        return held(address, device);
     }
-
+    void* raw_alloc(std::size_t size) override {
+        const c10::DeviceIndex device = current_device();
+        return get(size, device, c10::cuda::getCurrentCUDAStream(device));
+    }
+    void* raw_alloc_with_stream(std::size_t size, cudaStream_t stream) override {
+        return get(size, current_device(), stream);
+    }
     void raw_delete(void* address) override {
         if (c10::memoryProfilingEnabled() && address != nullptr) report(address, device_of(address), -1);
-        Pluggable::raw_delete(address);
+        core->release(address);
     }
 
     // Without this a library that sizes its workspace by what is left (cuDNN's search for algorithms) cannot run.
@@ -160,6 +175,28 @@ class Bridge final : public Pluggable {
     }
 #endif
 
+    // --- trees of graphs ---------------------------------------------------------------------------------------------
+    std::shared_ptr<caching::AllocatorState> getCheckpointState(c10::DeviceIndex device,
+                                                                c10::cuda::MempoolId_t id) override {
+        auto moment = std::make_shared<Moment>();
+        moment->held = core->moment(device, id);
+        return moment;
+    }
+    caching::CheckpointDelta setCheckpointPoolState(c10::DeviceIndex device,
+                                                    std::shared_ptr<caching::AllocatorState> state) override {
+        const auto moment = std::dynamic_pointer_cast<Moment>(state);
+        TORCH_CHECK(moment != nullptr, "the moment is of another allocator than MOVie");
+        std::vector<void*> live;
+        caching::CheckpointDelta delta;
+        core->rewind(device, moment->held.get(), delta.ptrs_freed, live);
+        for (void* const address : live) delta.dataptrs_allocd.push_back(held(address, device));
+        return delta;
+    }
+    bool checkPoolLiveAllocations(c10::DeviceIndex device, c10::cuda::MempoolId_t id,
+                                  const std::unordered_set<void*>& expected) override {
+        return core->lives_exactly(device, id, expected);
+    }
+
     // --- several devices ---------------------------------------------------------------------------------------------
     cudaError_t memcpyAsync(void* to, int to_device, const void* from, int from_device, std::size_t count,
                             cudaStream_t stream, bool peers) override {
@@ -185,10 +222,27 @@ class Bridge final : public Pluggable {
         return core->allocate(static_cast<std::ptrdiff_t>(size), device, stream);
     }
 
+    static void release_on(void* address, std::size_t, int, cudaStream_t) { core->release(address); }
+
+    static c10::DeviceIndex current_device() {
+        int device = 0;
+        C10_CUDA_CHECK(cudaGetDevice(&device));
+        return static_cast<c10::DeviceIndex>(device);
+    }
+
+    static void* get(std::size_t size, c10::DeviceIndex device, cudaStream_t stream) {
+        void* const address = allocate_on(size, device, stream);
+        if (c10::memoryProfilingEnabled() && address != nullptr) report(address, {c10::kCUDA, device}, 1);
+        return address;
+    }
+
+    // What frees it is the deleter by which torch knows memory of its present allocator.
+    c10::DataPtr held(void* address, c10::DeviceIndex device) {
+        return {address, address, raw_deleter(), c10::Device(c10::kCUDA, device)};
+    }
+
     static c10::Device device_of(void* address) {
-        cudaPointerAttributes attributes{};
-        const bool known = cudaPointerGetAttributes(&attributes, address) == cudaSuccess;
-        return {c10::kCUDA, static_cast<c10::DeviceIndex>(known ? attributes.device : 0)};
+        return {c10::kCUDA, static_cast<c10::DeviceIndex>(std::max(core->device_of(address), 0))};
     }
 
     static void report(void* address, c10::Device device, std::int64_t sign) {

@@ -6,7 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "allocator/layout.h"
 #include "allocator/statistics.h"
@@ -20,11 +23,13 @@ struct BridgeTable {
     std::size_t size = sizeof(BridgeTable);  // the bridge refuses another one than it was built with
 
     void* (*allocate)(std::ptrdiff_t size, int device, void* stream);
-    void (*release)(void* address, std::size_t size, int device, void* stream);
+    // Of whichever device the block is; what is nobody's is ignored.
+    void (*release)(void* address);
     void (*empty_cache)();
     void (*set_fraction)(double fraction, int device);
     double (*fraction)(int device);
     void* (*base_of)(void* address, std::size_t* size);
+    int (*device_of)(void* address);  // -1: it is no block's
     void (*record_stream)(void* address, void* stream);
 
     // Requests of these streams go to the pool, until stop_routing(). A pool lives as long as it has uses.
@@ -36,6 +41,10 @@ struct BridgeTable {
     void (*lend_pool)(int device, TorchPoolId id, bool lendable);
     void (*begin_capture)();
     void (*end_capture)();
+    // What lives in a pool now, to go back to: it tells which blocks lived before and which do now.
+    std::shared_ptr<const void> (*moment)(int device, TorchPoolId id);
+    void (*rewind)(int device, const void* moment, std::vector<void*>& freed, std::vector<void*>& live);
+    bool (*lives_exactly)(int device, TorchPoolId id, const std::unordered_set<void*>& blocks);
 
     Statistics (*statistics)(int device);
     void (*reset_peaks)(int device);

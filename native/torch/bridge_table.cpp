@@ -1,6 +1,7 @@
 #include "torch/bridge_table.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "torch/devices.h"
 #include "torch/hooks.h"
@@ -29,16 +30,35 @@ void lend_pool(int device, TorchPoolId id, bool lendable) {
     if (number != 0) Devices::get().at(device).allocator.set_pool_lendable(number, lendable);
 }
 
+std::shared_ptr<const void> moment(int device, TorchPoolId id) {
+    const PoolId number = Pools::get().number_of(device, id);
+    if (number == 0) throw std::runtime_error("MOVie: there is no such pool, or nothing uses it any more");
+    return std::make_shared<const PoolMoment>(Devices::get().at(device).allocator.moment(number));
+}
+
+void rewind(int device, const void* to, std::vector<void*>& freed, std::vector<void*>& live) {
+    const auto rewound = Devices::get().at(device).allocator.rewind(*static_cast<const PoolMoment*>(to));
+    for (const Address address : rewound.freed) freed.push_back(reinterpret_cast<void*>(address));
+    for (const Address address : rewound.live) live.push_back(reinterpret_cast<void*>(address));
+}
+
+bool lives_exactly(int device, TorchPoolId id, const std::unordered_set<void*>& blocks) {
+    std::unordered_set<Address> addresses;
+    for (void* const block : blocks) addresses.insert(reinterpret_cast<Address>(block));
+    return Devices::get().at(device).allocator.lives_exactly(Pools::get().number_of(device, id), addresses);
+}
+
 }  // namespace
 
 const BridgeTable& bridge_table() {
     static const BridgeTable table{
         .allocate = &allocate,
-        .release = &release,
+        .release = &release_anywhere,
         .empty_cache = &empty_cache,
         .set_fraction = &set_fraction,
         .fraction = [](int device) { return Devices::get().fraction(device); },
         .base_of = &base_of,
+        .device_of = &device_of,
         .record_stream = &record_stream,
         .route = [](int device, TorchPoolId id,
                     StreamFilter filter) { Pools::get().open(device, id, std::move(filter)); },
@@ -49,6 +69,9 @@ const BridgeTable& bridge_table() {
         .lend_pool = &lend_pool,
         .begin_capture = [] { Devices::get().begin_capture(); },
         .end_capture = [] { Devices::get().end_capture(); },
+        .moment = &moment,
+        .rewind = &rewind,
+        .lives_exactly = &lives_exactly,
         .statistics =
             [](int device) {
                 return ask(device, Statistics{}, [](Devices::Entry& entry) { return entry.allocator.statistics(); });

@@ -12,13 +12,6 @@ Devices& Devices::get() {
 
 void Devices::configure(const Settings& settings) {
     const std::lock_guard lock(mutex_);
-    const std::vector<std::string> known = movie_options();
-    for (const auto& [key, value] : settings.options) {
-        if (std::find(known.begin(), known.end(), key) != known.end()) continue;
-        std::string names;
-        for (const std::string& name : known) names += (names.empty() ? "" : ", ") + name;
-        throw std::invalid_argument("option '" + key + "' is unknown; there are: " + names);
-    }
     config_ = movie_config(settings.policy, settings.options);
     settings_ = settings;
 }
@@ -41,6 +34,9 @@ Devices::Entry& Devices::make(int ordinal) {
         (void)entry->device.add_peer(other.device);
         (void)other.device.add_peer(entry->device);
     });
+    int before = 0;
+    for_each([&before](const Entry&) { ++before; });
+    only_.store(before == 0 ? entry : nullptr, std::memory_order_release);
     slot.store(entry, std::memory_order_release);
     apply_cap(*entry);
     return *entry;

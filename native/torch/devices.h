@@ -43,6 +43,8 @@ class Devices {
         if (ordinal < 0 || ordinal >= kMost) return nullptr;
         return entries_[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire);
     }
+    // The device, if there is just one so far.
+    [[nodiscard]] Entry* only() const { return only_.load(std::memory_order_acquire); }
     template <class Visit>
     void for_each(Visit visit) const {
         for (const auto& slot : entries_)
@@ -68,6 +70,7 @@ class Devices {
     Settings settings_;
     MovieConfig config_;
     std::array<std::atomic<Entry*>, kMost> entries_{};
+    std::atomic<Entry*> only_{nullptr};
     std::map<int, double> fractions_;
     int captures_ = 0;
     std::size_t history_ = 0;

@@ -68,6 +68,20 @@ void release(void* address, std::size_t, int device, void*) {
     }
 }
 
+int device_of(void* address) {
+    int device = -1;
+    Devices::get().for_each([&](const Devices::Entry& entry) {
+        if (entry.allocator.block_at(address_of(address))) device = entry.device.ordinal();
+    });
+    return device;
+}
+
+void release_anywhere(void* address) {
+    // Nearly all processes use one device, and asking whose a block is costs as much again as to free it.
+    const Devices::Entry* const only = Devices::get().only();
+    release(address, 0, only != nullptr ? only->device.ordinal() : device_of(address), nullptr);
+}
+
 void empty_cache() {
     Devices::get().for_each([](Devices::Entry& entry) { entry.allocator.empty_cache(); });
 }

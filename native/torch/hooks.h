@@ -13,6 +13,10 @@ namespace movie::torch_side {
 void* allocate(std::ptrdiff_t size, int device, void* stream);
 // `size` and `stream` are ignored: the allocator knows better. Null and strange addresses are ignored too.
 void release(void* address, std::size_t size, int device, void* stream);
+// The same for a block of any device.
+void release_anywhere(void* address);
+// Of the block that begins there; -1: none does.
+int device_of(void* address);
 void empty_cache();
 void set_fraction(double fraction, int device);
 // The beginning of the block and its size. `address` is a block's.

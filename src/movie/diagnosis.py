@@ -3,11 +3,15 @@
 import ctypes
 import importlib
 import importlib.metadata
+import importlib.util
+import os
 import platform
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from movie import __version__
@@ -15,6 +19,16 @@ from movie import __version__
 _OLDEST_PYTHON = (3, 10)
 _LIBRARIES = ("numpy", "pyarrow", "rich", "typer")
 _MACHINES = ("x86_64", "aarch64")
+# Of commands and tests; what people set is movie.torch.config.VARIABLES.
+_OTHER_VARIABLES = (
+    "MOVIE_PHANTOM_",
+    "MOVIE_CAPTURE_",
+    "MOVIE_LIVE_",
+    "MOVIE_RUN_",
+    "MOVIE_ENABLE",
+    "MOVIE_ALONE",
+    "MOVIE_DATA",
+)
 _CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED = 102
 
 
@@ -38,6 +52,8 @@ def diagnose() -> list[Finding]:
         "allocators": _allocators,
         "demo recordings": _recordings,
         "torch": _torch,
+        "bridge": _bridge,
+        "settings": _settings,
         "CUDA driver": _cuda,
         "phantom card": _phantom,
     }
@@ -133,6 +149,66 @@ def _torch() -> Finding:
             "not installed",
             "nothing to do for replays; to record runs of your own, install torch where they run",
         )
+
+
+def _torch_version() -> tuple[str, str]:
+    """Of the torch that is installed, and of the CUDA that it was built for; empty: there is none. As a file of torch's
+    has them: to import it takes seconds and may start the driver."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return "", ""
+    said: dict[str, str | None] = {}
+    text = (Path(spec.origin).parent / "version.py").read_text(encoding="utf-8")
+    for name, _, value in re.findall(r"^(__version__|cuda)\b[^=\n]*=\s*(['\"])(.+)\2", text, re.MULTILINE):
+        said[name] = value
+    return said.get("__version__") or "", said.get("cuda") or ""
+
+
+def _bridge() -> Finding:
+    from movie.errors import InputError  # noqa: PLC0415 - as above
+    from movie.torch.bridge import bridge_path, check_tools, find_bridge  # noqa: PLC0415
+
+    version, cuda = _torch_version()
+    if not cuda:
+        return Finding("bridge", "ok", "of no use: there is no CUDA build of torch here")
+    try:
+        found, path = find_bridge(version), bridge_path(version)
+    except InputError as error:
+        return Finding("bridge", "warn", str(error), "nothing to do: MOVie works without it, but for docs/pytorch.md")
+    if found is not None:
+        return Finding("bridge", "ok", f"built for torch {version}: {found}")
+    required = os.environ.get("MOVIE_BRIDGE") == "require"
+    status: Literal["warn", "fail"] = "fail" if required else "warn"
+    if path.exists():
+        text = f"{path} is not used: others than you own or may change it"
+        return Finding("bridge", status, text, "remove it, and build it anew: movie bridge build")
+    advice = "run `movie bridge build` for what PyTorch's own C++ asks of an allocator (docs/pytorch.md)"
+    try:
+        check_tools()
+    except InputError as error:
+        advice = f"{advice}; {error}"
+    return Finding(
+        "bridge", status, f"not built for torch {version}" + ", and MOVIE_BRIDGE requires it" * required, advice
+    )
+
+
+def _settings() -> Finding:
+    from movie.errors import InputError  # noqa: PLC0415 - as above
+    from movie.torch.config import VARIABLES, Config  # noqa: PLC0415
+
+    given = {name: value for name, value in os.environ.items() if name.startswith("MOVIE_")}
+    chosen = {name: given[name] for name in VARIABLES if given.get(name)}
+    try:
+        Config.from_environment(given)
+    except InputError as error:
+        advice = f"change or unset it; set are: {', '.join(f'{name}={value}' for name, value in chosen.items())}"
+        return Finding("settings", "fail", f"of the environment: {error}", advice)
+    unknown = sorted(name for name in set(given) - set(VARIABLES) if not name.startswith(_OTHER_VARIABLES))
+    if unknown:
+        text = f"{', '.join(unknown)}: nothing of MOVie is called so"
+        return Finding("settings", "warn", text, f"there are: {', '.join(VARIABLES)}")
+    text = ", ".join(f"{name}={value}" for name, value in chosen.items())
+    return Finding("settings", "ok", text or "no MOVIE_ variable is set: defaults")
 
 
 def _cuda() -> Finding:

@@ -174,13 +174,15 @@ def test_the_same_seed_gives_the_same_trace_and_another_differs_in_completions(t
         ("sys.exit(7)", 7),
         ("os._exit(5)", 5),
         ("os.kill(os.getpid(), 15)", 143),
+        ("os.kill(os.getpid(), 1)", 129),
+        ("os.kill(os.getpid(), 9)", 137),
     ],
 )
 def test_a_program_that_fails(tmp_path, ending, code):
     result = capture(tmp_path, A_MEBIBYTE + ending)
     assert result.returncode == code
-    if code == 143:  # ended on the spot: there is nothing to write
-        assert "signal 15" in result.stderr.splitlines()[-1]
+    if code == 137:  # ended on the spot: there is nothing to write
+        assert "signal 9" in result.stderr.splitlines()[-1]
         assert not (tmp_path / "trace.parquet").exists()
         return
     assert ("spoiled" in result.stderr) == (code == 1), "what the program writes is visible"
@@ -265,12 +267,11 @@ def test_an_interrupted_program_leaves_no_process_and_no_half_of_a_trace(tmp_pat
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert not Path(f"/proc/{grandchild}").exists(), "a process was left behind"
-    last = errors.splitlines()[-1]
-    if number == signal.SIGINT:
-        assert "interrupted" in last
-        assert not trace_in(tmp_path).complete
-    else:
-        assert "no trace is written" in last
+    trace = trace_in(tmp_path)
+    assert not trace.complete
+    assert trace.allocations == 1
+    assert f"exit code {128 + number}" in trace.warnings[0] or "interrupted" in trace.warnings[0]
+    assert str(tmp_path / "trace.parquet") in errors or "trace.parquet" in errors
     assert not [path for path in tmp_path.iterdir() if path.suffix == ".part"]
 
 
@@ -341,7 +342,7 @@ def test_another_sitecustomize_still_runs(tmp_path):
         (["-o", "trace.pickle"], ["trace.pickle", ".parquet"]),
         (["-o", "/nowhere/trace.parquet"], ["/nowhere"]),
         (["-o", "/proc/trace.parquet"], ["/proc/trace.parquet", "cannot be written"]),
-        (["--lag", "soon"], ["--lag", "soon"]),
+        (["--lag", "soon"], ["--lag", "soon", "launches"]),
     ],
 )
 def test_bad_options(options, parts):
@@ -351,6 +352,26 @@ def test_bad_options(options, parts):
 def test_an_output_that_cannot_be_written_is_known_before_the_program_runs(tmp_path):
     (tmp_path / "trace.parquet").mkdir()
     assert_one_line_error(capture(tmp_path, "print('began')"), "trace.parquet", "not a regular file")
+
+
+def test_a_program_that_handles_being_ended_does_so(tmp_path):
+    program = A_MEBIBYTE + "import signal; signal.signal(15, lambda *_: sys.exit(9)); os.kill(os.getpid(), 15)"
+    result = capture(tmp_path, program)
+    assert result.returncode == 9
+    assert trace_in(tmp_path).allocations == 1
+
+
+def test_a_script_without_python(tmp_path):
+    script = write_program(tmp_path, "print('began')")
+    result = movie("capture", "--device", "h100", "-o", tmp_path / "trace.parquet", "--", script)
+    assert_one_line_error(result, "program.py", "is a Python script", "-- python")
+
+
+@pytest.mark.parametrize("switch", ["-I", "-E", "-S"])
+def test_a_python_that_cannot_be_watched(tmp_path, switch):
+    script = write_program(tmp_path, A_MEBIBYTE)
+    result = movie("capture", "--device", "h100", "--", sys.executable, switch, script)
+    assert_one_line_error(result, switch, "leave it out")
 
 
 def test_no_such_program():

@@ -1,6 +1,6 @@
 """Allocators for tests of tests."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import movie._core
 
@@ -18,6 +18,15 @@ def watch_reference(watch: object, flaw: str = "") -> tuple:
     (allocator, controls): a simple correct allocator, or the one with that flaw, under a Watch.
     """
 
+class PoolMoment:
+    """What lives in a pool at some moment."""
+
+    @property
+    def blocks(self) -> list[tuple[int, int, int, bool]]:
+        """
+        (address, bytes asked for, stream, whether it lies in a view) of each, by address.
+        """
+
 class MovieControls:
     """What torch will tell MOVie by other ways than the allocator interface."""
 
@@ -28,6 +37,15 @@ class MovieControls:
         """
         Asked before a request fails; returns how many bytes of the card came free.
         """
+
+    def moment(self, pool: int) -> PoolMoment:
+        """What lives in the pool."""
+
+    def rewind(self, moment: PoolMoment) -> None:
+        """Back to an earlier moment of its pool."""
+
+    def lives_exactly(self, pool: int, blocks: Sequence[int]) -> bool:
+        """Whether these are all blocks that live in the pool."""
 
     def history(self) -> list[tuple[str, int, int, int, int, int]]:
         """

@@ -24,6 +24,9 @@ def inspect_devices() -> list[tuple[str, str]]:
     (name, problem) of each device; no problem: MOVie can use it. Initialises the driver; raises CudaUnavailable.
     """
 
+def check(policy: str, options: Mapping[str, str]) -> None:
+    """Raises ValueError for what cannot be configured."""
+
 def configure(policy: str, options: Mapping[str, str], cap: int) -> None:
     """Of devices made from now on. Raises ValueError for what cannot be."""
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 from .after_import import after_import
@@ -23,3 +25,13 @@ def _enable(torch: Any) -> None:
         movie.enable()
     except (movie.EnableError, InputError) as error:
         sys.exit(f"movie: {error}")
+    finally:
+        _tell()
+
+
+def _tell() -> None:
+    """Whoever waits for the program learns that MOVie got into this process, also where it could only say why not."""
+    folder = os.environ.get("MOVIE_RUN_FOLDER")
+    if folder:
+        with suppress(OSError):  # it has gone: whoever waited does no longer
+            open(os.path.join(folder, str(os.getpid())), "wb").close()

@@ -18,6 +18,7 @@ from .after_import import after_import
 from .outcome import Folder
 
 OLDEST = (2, 6)  # torch
+_ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP)
 _KEEP_HISTORY = ("native", "movie")  # allocators
 
 
@@ -73,6 +74,7 @@ class _Recording:
         self._keep_peaks()
         atexit.register(self._finish)
         self._finish_before_hard_exit()
+        self._finish_before_signals()
 
     def _watch_history(self) -> Callable[[], None]:
         """A function that begins to record, in full, also if the program starts and stops a recording of its own."""
@@ -140,6 +142,23 @@ class _Recording:
 
         os._exit = finish_and_exit  # type: ignore[assignment]
 
+    def _finish_before_signals(self) -> None:
+        """A scheduler, or whoever else, asks the program to end: what was recorded until then is kept.
+
+        Only where the program leaves the signal to the system, which would end it on the spot.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            return
+
+        def finish_and_end(number: int, _frame: object) -> None:
+            self._finish()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+        for number in _ASKED_TO_END:
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, finish_and_end)
+
     def _end_after_steps(self) -> None:
         self._finish(steps_reached=True)
         sys.stdout.flush()
@@ -152,7 +171,8 @@ class _Recording:
             return
         self._finished = True
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # an impatient user gets a whole file or none
+            for number in (signal.SIGINT, *_ASKED_TO_END):  # an impatient user gets a whole file or none
+                signal.signal(number, signal.SIG_IGN)
         gc.disable()  # millions of new dicts without a cycle among them
         snapshot = self._torch.cuda.memory._snapshot()
         self._folder.write_facts({**self._facts(snapshot), "steps_reached": steps_reached})

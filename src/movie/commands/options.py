@@ -43,8 +43,8 @@ Segments = Annotated[
 ]
 
 
-def parse_lag(text: str) -> int | None:
-    """Rows until work is done, or None for `never`."""
+def parse_lag(text: str, of: str = "rows") -> int | None:
+    """Rows (or what else is counted, `of`) until work is done, or None for `never`."""
     if text.strip().lower() == "never":
         return None
     try:
@@ -52,7 +52,7 @@ def parse_lag(text: str) -> int | None:
     except ValueError:
         lag = -1
     if not 0 <= lag < 2**40:
-        raise InputError(f"--lag {text!r} is neither a number of rows nor 'never'")
+        raise InputError(f"--lag {text!r} is neither a number of {of} nor 'never'")
     return lag
 
 
@@ -60,5 +60,5 @@ def parse_lateness(text: str) -> int:
     """Launches by which a phantom is behind, or ALWAYS_LATE for `never`."""
     from movie.phantom.settings import ALWAYS_LATE  # noqa: PLC0415  -- not needed by most commands
 
-    lag = parse_lag(text)
+    lag = parse_lag(text, of="launches")
     return ALWAYS_LATE if lag is None else lag

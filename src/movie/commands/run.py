@@ -3,6 +3,7 @@
 import os
 from contextlib import ExitStack
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
 import typer
@@ -64,4 +65,13 @@ def run(
             raise InputError("--count, --lag and --seed are of a phantom: name the card with --phantom")
         elif not has_real_card():
             raise InputError("this machine has no NVIDIA card: name one that it shall be with --phantom a100-80")
-        return run_program(program, environment)
+        reached = Path(stack.enter_context(TemporaryDirectory(prefix="movie-run-")))
+        environment["MOVIE_RUN_FOLDER"] = str(reached)
+        code = run_program(program, environment)
+        if not any(reached.iterdir()):
+            typer.echo(
+                "movie: MOVie was not used: no process of the program imported torch, or none that PYTHONPATH reaches "
+                "(python -I and -E look at no such variable)",
+                err=True,
+            )
+        return code

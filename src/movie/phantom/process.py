@@ -11,6 +11,7 @@ from glob import glob
 from pathlib import Path
 
 from movie.errors import InputError
+from movie.phantom.reachable import check_program
 
 _PR_SET_CHILD_SUBREAPER = 36
 _SI_KERNEL = 0x80  # the terminal sent the signal, to all of its foreground processes
@@ -32,8 +33,9 @@ def run_program(command: Sequence[str], environment: Mapping[str, str], output: 
 
     Signals to this process are passed on, and those of the terminal reach the program anyway. When the program ends, or
     an exception ends the wait, all processes that it started and left behind are ended too. Raises InputError if there
-    is no such program. For the main thread only.
+    is no such program, or one that MOVie cannot get into. For the main thread only.
     """
+    check_program(command)
     before = _children()
     awaited = {*_FORWARDED, signal.SIGCHLD}
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, awaited)

@@ -21,9 +21,10 @@ _LIBRARIES = ("c10", "c10_cuda", "torch_cpu", "torch_cuda")
 _COMPILERS = ("c++", "g++", "clang++")
 
 
-def find_bridge(torch: Any) -> Path | None:
-    """The bridge that was built for this PyTorch and MOVie, if there is one and nobody else can have changed it."""
-    path = _place(torch)
+def find_bridge(version: str) -> Path | None:
+    """The bridge that was built for this version of PyTorch and this MOVie, if there is one and nobody else can have
+    changed it."""
+    path = bridge_path(version)
     try:
         status, folder = path.stat(), path.parent.stat()
     except OSError:
@@ -38,7 +39,7 @@ def build_bridge(torch: Any) -> Path:
     Raises InputError where there is no compiler or no CUDA header, or where it does not compile.
     """
     compiler = _compiler()
-    place = _place(torch)
+    place = bridge_path(torch.__version__)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.parent.chmod(0o700)
     source = sources()
@@ -73,6 +74,12 @@ def install_bridge(path: Path, table: int) -> str:
     return "" if problem is None else problem.decode()
 
 
+def check_tools() -> None:
+    """Raises InputError where there is no compiler, or no headers of the CUDA runtime."""
+    _compiler()
+    _cuda_folders()
+
+
 def sources() -> Path:
     """The folder with the source of the bridge and its headers. Raises InputError where this installation has none."""
     for folder in movie.__path__:  # a checkout in use has what was installed elsewhere than its Python sources
@@ -82,12 +89,13 @@ def sources() -> Path:
     raise InputError("this installation lacks the source of the bridge: reinstall movie-alloc")
 
 
-def _place(torch: Any) -> Path:
+def bridge_path(version: str) -> Path:
+    """Where the bridge to this version of PyTorch is kept once it is built. Raises InputError as `sources` does."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     digest = hashlib.sha256()
     for path in sorted(sources().rglob("*.*")):
         digest.update(path.read_bytes())
-    return cache / "movie" / "bridge" / f"torch-{torch.__version__}-{digest.hexdigest()[:16]}.so"
+    return cache / "movie" / "bridge" / f"torch-{version}-{digest.hexdigest()[:16]}.so"
 
 
 def _compiler() -> list[str]:

@@ -10,7 +10,18 @@ from movie.sizes import looks_like_size, parse_size
 POLICIES = ("auto", "lean")
 FALLBACKS = ("error", "native")
 BRIDGES = ("auto", "off", "require")
-_PAGE_STEP = 2 << 20
+
+
+# Those of the environment that choose a configuration.
+VARIABLES = (
+    "MOVIE_POLICY",
+    "MOVIE_MEMORY",
+    "MOVIE_BUDGET",
+    "MOVIE_PAGE",
+    "MOVIE_FALLBACK",
+    "MOVIE_BRIDGE",
+    "MOVIE_OPTIONS",
+)
 
 
 @dataclass(frozen=True)
@@ -42,11 +53,10 @@ class Config:
         _check_choice("policy", self.policy, POLICIES)
         _check_choice("fallback", self.fallback, FALLBACKS)
         _check_choice("bridge", self.bridge, BRIDGES)
-        self.cap()
-        page = self.native_options().get("page")
-        if page is not None and (int(page) == 0 or int(page) % _PAGE_STEP):
-            given = self.options["page"] if self.page is None else self.page
-            raise InputError(f"page {given!r} is not a multiple of 2 MiB")
+        for what, size in (("memory", self.memory), ("budget", self.budget)):
+            if size is not None and parse_size(size, what=what) == 0:
+                raise InputError(f"{what} {size!r} leaves nothing: leave it out where there is to be no limit")
+        self._check_options()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Config":
@@ -80,6 +90,16 @@ class Config:
             "MOVIE_OPTIONS": ",".join(f"{key}={value}" for key, value in self.options.items()),
         }
         return {name: str(value) for name, value in variables.items() if value not in (None, "")}
+
+    def _check_options(self) -> None:
+        try:
+            from movie import _core  # noqa: PLC0415 - a configuration can be made where the native core cannot be loaded
+        except ImportError:
+            return
+        try:
+            _core.torch.check(self.policy, self.native_options())
+        except ValueError as error:
+            raise InputError(str(error)) from None
 
     def cap(self) -> int:
         """Bytes that each device may reserve; 0: no cap."""

@@ -5,7 +5,6 @@ import sys
 import warnings
 from typing import Any
 
-from movie.errors import InputError
 from movie.torch.config import Config
 
 OLDEST_TORCH = (2, 6)
@@ -123,10 +122,7 @@ def _install(torch: Any, config: Config) -> None:
     from movie.torch.replacements import replace_reports  # noqa: PLC0415
 
     core = _core()
-    try:
-        core.configure(config.policy, config.native_options(), config.cap())
-    except ValueError as error:
-        raise InputError(str(error)) from None
+    core.configure(config.policy, config.native_options(), config.cap())
     _State.bridged = _install_bridge(torch, config)
     if not _State.bridged:
         _install_hooks(torch)
@@ -163,7 +159,7 @@ def _install_bridge(torch: Any, config: Config) -> bool:
 
     if config.bridge == "off":
         return False
-    path = find_bridge(torch)
+    path = find_bridge(torch.__version__)
     problem = "it was not built: run `movie bridge build`"
     if path is not None:
         problem = install_bridge(path, _core().bridge_table())

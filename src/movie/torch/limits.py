@@ -12,9 +12,9 @@ _NCCL_HOOK = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
 
 def arrange_limits(torch: Any, bridged: bool) -> None:
     """`bridged`: the compiled bridge answers torch's C++ code."""
-    after_import("torch._inductor.config", _plain_graphs)
     _without_nccl_hook()
     if not bridged:
+        after_import("torch._inductor.config", _plain_graphs)
         _without_cudnn_search(torch)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch.multiprocessing
+from torch._inductor import cudagraph_trees
 from torch.profiler import ProfilerActivity, profile
 
 MIB = 1 << 20
@@ -449,6 +450,26 @@ def _() -> None:
     module = torch.compile(torch.nn.Linear(32, 32).cuda(), mode="reduce-overhead")
     for _ in range(4):
         module(torch.randn(8, 32, device="cuda")).sum().backward()
+
+
+@row('trees of graphs of torch.compile(mode="reduce-overhead")')
+def _() -> None:
+    weight = torch.randn(512, 512, device="cuda")
+    data = torch.randn(2048, 512, device="cuda")
+    trunk = torch.compile(lambda x: torch.relu(x * 2) @ weight, mode="reduce-overhead")
+    left = torch.compile(lambda x: (x + 1) @ weight, mode="reduce-overhead")
+    right = torch.compile(lambda x: (x @ weight).sum(1), mode="reduce-overhead")
+    # PyTorch compares what lives in the pool with what it holds, at each recording and each run.
+    asserts = {"triton.slow_path_cudagraph_asserts": True, "triton.fast_path_cudagraph_asserts": True}
+    with torch.no_grad(), torch._inductor.config.patch(asserts):
+        for step in range(12):
+            torch.compiler.cudagraph_mark_step_begin()
+            middle = trunk(data)
+            end = (left, right)[step // 2 % 2](middle)
+            assert middle.data_ptr() != end.data_ptr(), "what lives is not used again"
+    manager = cudagraph_trees.get_container(0).tree_manager
+    assert manager is not None, "plain graphs, no trees"
+    assert manager.debug_checkpointing_counter > 0, "a branch begins where the trunk ended"
 
 
 @row("torch.backends.cudnn.benchmark")

@@ -7,7 +7,7 @@ import pytest
 from torch_child import bridge_cache, printed, run_file
 
 __all__ = ["bridge_cache"]  # a fixture
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the bridge is compiled, and two programs have all rows
 
 _PROGRAM = Path(__file__).with_name("parity_rows.py")
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "pytorch.md"

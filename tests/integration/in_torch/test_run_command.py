@@ -100,3 +100,50 @@ def test_a_bridge_without_a_compiler(tmp_path):
     result = _movie("bridge", "build", XDG_CACHE_HOME=str(tmp_path), CXX="no-such-compiler", PATH="/nowhere")
     assert result.returncode == 2
     assert "the bridge needs a C++ compiler" in result.stderr
+
+
+@pytest.mark.parametrize("switch", ["-I", "-E", "-S"])
+def test_a_python_that_movie_cannot_get_into_does_not_run_without_it(program, switch):
+    result = _movie("run", "--phantom", "a100-80", "--", sys.executable, switch, program)
+    assert result.returncode == 2
+    assert f"python {switch}" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_program_without_movie_says_so_at_the_end(program):
+    command = ["sh", "-c", f"exec {sys.executable} -I {program} 4"]
+    result = _movie("run", "--phantom", "a100-80", "--", *command)
+    assert result.returncode == 4
+    assert result.stdout.startswith("native ")
+    assert "MOVie was not used" in result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"MOVIE_OPTIONS": "speed=fast"}, "option 'speed' is unknown"),
+        ({"MOVIE_OPTIONS": "most_mapped=nan"}, "most_mapped"),
+        ({"MOVIE_MEMORY": "0"}, "leaves nothing"),
+    ],
+)
+def test_settings_of_the_environment_are_checked_before_the_program_runs(program, variables, said):
+    result = _movie("run", "--phantom", "a100-80", "--", sys.executable, program, **variables)
+    assert result.returncode == 2
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_lateness_is_of_launches(program):
+    result = _movie("run", "--phantom", "a100-80", "--lag", "soon", "--", sys.executable, program)
+    assert result.returncode == 2
+    assert "neither a number of launches nor 'never'" in result.stderr
+
+
+def test_a_report_of_no_memory_says_what_a_program_can_do(tmp_path):
+    path = tmp_path / "large.py"
+    path.write_text("import torch\ntorch.empty(1 << 40, device='cuda')\n", encoding="utf-8")
+    result = _movie("run", "--phantom", "a100-80", "--", sys.executable, str(path))
+    assert result.returncode == 1
+    assert "belong to others" in result.stderr
+    assert "callback" not in result.stderr
