@@ -84,6 +84,7 @@ void MovieAllocator::count_reserved(std::int64_t bytes, std::int64_t pages) {
         statistics_.segment.increase(PoolKind::large, pages);
         statistics_.num_device_alloc += pages;
         reserved_ += static_cast<Bytes>(bytes);
+        most_reserved_ = std::max(most_reserved_, reserved_);
     } else {
         statistics_.reserved_bytes.decrease(PoolKind::large, -bytes);
         statistics_.segment.decrease(PoolKind::large, -pages);

@@ -180,7 +180,8 @@ class MovieAllocator final : public Allocator {
         return source == nullptr ? 0 : source(of_free);
     }
     Fence fence_of(const LiveBlock& block);
-    bool return_empty_slabs(Pool& pool);
+    // Empty slabs that touch [begin, end) give their pages back. False: there were none.
+    bool return_empty_slabs(Pool& pool, Address begin = 0, Address end = ~Address{0});
     void collect();
     void settle();
     [[nodiscard]] Unusable unusable_for(TimelineId timeline, PoolId id) const;
@@ -200,6 +201,12 @@ class MovieAllocator final : public Allocator {
     bool wait_and_take(const Site& site, Address begin, Address end, Pool& from);
     bool wait_for(const Site& site, const Fence& fence);
     [[nodiscard]] std::uint32_t likely_wait(TimelineId timeline, const Fence& fence) const;
+
+    // --- sparing_waits.cpp: what policy lean does before a stream has to wait for another
+    [[nodiscard]] bool follows_with_waits(const Site& site) const;
+    std::optional<Placement> spare_a_wait(const Site& site, const Reach& reach);
+    [[nodiscard]] bool may_grow_ahead(const Pool& pool, Bytes growth, Bytes request);
+    bool grow_ahead(const Site& page);
 
     // --- growth.cpp
     bool has_room(Bytes bytes, bool ask);
@@ -287,6 +294,7 @@ class MovieAllocator final : public Allocator {
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;        // by our own count; reports use the device's
+    Bytes most_reserved_ = 0;   // ever
     Debris::Held debris_held_;  // of which in the debris
     Bytes withheld_ = 0;        // of lenders' pages, beyond the blocks in them
     Bytes room_ = 0;            // what the card had left when it was last asked, less what was taken since
