@@ -18,7 +18,7 @@ SOURCES := $(shell find native CMakeLists.txt pyproject.toml src/movie/_version.
 CPP := $(filter %.h %.cpp,$(SOURCES) $(wildcard tests/native/*))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test quick check bench format stubs clean sanitize faults phantom-matrix
+.PHONY: help demo test quick check bench format stubs clean sanitize faults phantom-matrix bridge-versions
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ faults: $(VENV)/.tools ## let every driver call fail in turn, and print which pl
 # Each release takes about 3 GB of downloads and three minutes; RELEASES='2.6.0 2.15.0' takes some of them.
 phantom-matrix: $(VENV)/.built ## try the phantom GPU with each supported release of torch, and print how it went
 	$(BIN)/python tools/phantom_matrix.py $(RELEASES)
+
+bridge-versions: $(VENV)/.built ## compile the bridge against the headers of the oldest to the newest supported torch
+	$(BIN)/python tools/bridge_versions.py $(RELEASES)
 
 bench: $(VENV)/.built ## measure: each program in benchmarks prints its table, or writes it (docs/ablations.md)
 	@for bench in $(filter-out benchmarks/make_%,$(wildcard benchmarks/*.py)); do echo "== $$bench"; $(BIN)/python $$bench || exit 1; done

@@ -115,7 +115,7 @@ class Bridge final : public Pluggable {
     double getMemoryFraction(c10::DeviceIndex device) override { return core->fraction(device); }
 
     // For C++ callers; what Python calls has the trace and its stacks too.
-#if MOVIE_TORCH >= 213
+#if MOVIE_TORCH >= 211
     caching::SnapshotInfo snapshot(c10::cuda::MempoolId_t pool, bool) override { return snapshot_of(pool); }
 #elif MOVIE_TORCH >= 208
     caching::SnapshotInfo snapshot(c10::cuda::MempoolId_t pool) override { return snapshot_of(pool); }
@@ -154,22 +154,26 @@ class Bridge final : public Pluggable {
     int getPoolUseCount(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override {
         return core->pool_uses(device, id);
     }
-#if MOVIE_TORCH < 207
+#if MOVIE_TORCH < 208
     void ensureExistsAndIncrefPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override {
         core->use_pool(device, id);
     }
 #endif
-#if MOVIE_TORCH >= 208
+#if MOVIE_TORCH >= 211
     void createOrIncrefPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id,
                             std::shared_ptr<caching::CUDAAllocator> own) override {
-        if (own != nullptr && own.get() != this) refuse("a MemPool with an allocator of its own; leave it out");
-        core->use_pool(device, id);
+        use_pool(device, id, own.get());
     }
-#endif
-#if MOVIE_TORCH >= 209
     void setUseOnOOM(c10::DeviceIndex device, c10::cuda::MempoolId_t id, bool use) override {
         core->lend_pool(device, id, use);
     }
+#elif MOVIE_TORCH >= 208
+    void createOrIncrefPool(c10::DeviceIndex device, c10::cuda::MempoolId_t id, caching::CUDAAllocator* own) override {
+        use_pool(device, id, own);
+    }
+    void setUseOnOOM(c10::DeviceIndex device, c10::cuda::MempoolId_t id) override { core->lend_pool(device, id, true); }
+#endif
+#if MOVIE_TORCH >= 210
     void setNoSplit(c10::DeviceIndex, c10::cuda::MempoolId_t) override {
         refuse("a MemPool whose segments are not split");
     }
@@ -218,6 +222,11 @@ class Bridge final : public Pluggable {
     }
 
   private:
+    void use_pool(c10::DeviceIndex device, c10::cuda::MempoolId_t id, const caching::CUDAAllocator* own) {
+        if (own != nullptr && own != this) refuse("a MemPool with an allocator of its own; leave it out");
+        core->use_pool(device, id);
+    }
+
     static void* allocate_on(std::size_t size, int device, cudaStream_t stream) {
         return core->allocate(static_cast<std::ptrdiff_t>(size), device, stream);
     }

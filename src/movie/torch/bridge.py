@@ -38,30 +38,52 @@ def build_bridge(torch: Any) -> Path:
 
     Raises InputError where there is no compiler or no CUDA header, or where it does not compile.
     """
-    compiler = _compiler()
     place = bridge_path(torch.__version__)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.parent.chmod(0o700)
-    source = sources()
+    torch_folder = Path(torch.__file__).parent
     command = [
-        *compiler,
-        *("-std=c++20", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-w"),
+        *_compile(torch_folder / "include"),
+        *("-O2", "-fPIC", "-shared", "-fvisibility=hidden"),
         f"-D_GLIBCXX_USE_CXX11_ABI={int(torch.compiled_with_cxx11_abi())}",
-        f"-I{source}",
-        *(f"-isystem{path}" for path in _include_folders(torch)),
-        str(source / _SOURCE),
-        f"-L{_torch_folder(torch) / 'lib'}",
+        f"-L{torch_folder / 'lib'}",
         *(f"-l{library}" for library in _LIBRARIES),
     ]
     with TemporaryDirectory(dir=place.parent) as folder:
         made = Path(folder) / place.name
         result = subprocess.run([*command, "-o", str(made)], capture_output=True, text=True, check=False)
         if result.returncode != 0:
-            first = next((line for line in result.stderr.splitlines() if "error" in line), result.stderr.strip())
-            raise InputError(f"the bridge does not compile against PyTorch {torch.__version__}: {first}")
+            problem = _first_error(result.stderr)
+            raise InputError(f"the bridge does not compile against PyTorch {torch.__version__}: {problem}")
         made.chmod(0o700)
         made.replace(place)  # whole or not at all, however many processes build it
     return place
+
+
+def syntax_problem(include: Path) -> str:
+    """The first thing that the compiler has against the bridge with the headers of some PyTorch; empty: nothing.
+
+    Raises InputError as `build_bridge` does.
+    """
+    command = [*_compile(include), "-fsyntax-only"]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return _first_error(result.stderr) if result.returncode else ""
+
+
+def _compile(include: Path) -> list[str]:
+    """The beginning of a compiler's command: what is compiled, with which headers of PyTorch."""
+    source = sources()
+    folders = [include, include / "torch" / "csrc" / "api" / "include", *_cuda_folders()]
+    return [
+        *_compiler(),
+        *("-std=c++20", "-w", f"-I{source}"),
+        *(f"-isystem{path}" for path in folders),
+        str(source / _SOURCE),
+    ]
+
+
+def _first_error(said: str) -> str:
+    return next((line for line in said.splitlines() if "error" in line), said.strip())
 
 
 def install_bridge(path: Path, table: int) -> str:
@@ -104,15 +126,6 @@ def _compiler() -> list[str]:
         if command and shutil.which(command[0]):
             return command
     raise InputError("the bridge needs a C++ compiler: install g++, or name one in CXX")
-
-
-def _torch_folder(torch: Any) -> Path:
-    return Path(torch.__file__).parent
-
-
-def _include_folders(torch: Any) -> list[Path]:
-    include = _torch_folder(torch) / "include"
-    return [include, include / "torch" / "csrc" / "api" / "include", *_cuda_folders()]
 
 
 def _cuda_folders() -> list[Path]:
