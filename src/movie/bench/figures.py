@@ -6,7 +6,7 @@ Under `native` and `expandable` the peaks, the utilization and the retries are t
 `on_card_of` the smallest cards of the rivals (for ours alone): what a run comes to where memory is scarce.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,7 @@ class Replayed:
     fit: AllocatorFit
     host_ns: float
     on_card_of: Mapping[str, ReplayResult] = field(default_factory=dict)
+    curve: Sequence[Point] = ()
 
 
 def rows_of(
@@ -86,7 +87,7 @@ def _found(real: RealRun | None, found: Replayed, iteration: Iteration | None, n
         "device_seconds": iteration.device_seconds() if iteration else None,
         "on_smallest_card": _there(found.fit.there, iteration),
         "on_card_of": {rival: _there(result, iteration) for rival, result in found.on_card_of.items()},
-        "curve": [_point(point, iteration) for point in found.fit.curve],
+        "curve": [_point(point, iteration) for point in found.curve],
     }
 
 

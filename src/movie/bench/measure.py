@@ -27,7 +27,7 @@ from movie.capture.program import Watching, watched, why_nothing
 from movie.errors import InputError
 from movie.evaluate.columns import columns_of
 from movie.evaluate.comparison import Conditions, compare
-from movie.evaluate.fit import FACTORS, fit
+from movie.evaluate.fit import FACTORS, Point, card_of, fit
 from movie.evaluate.replay import ReplayResult
 from movie.phantom.cards import DEFAULT, find_card
 from movie.phantom.environment import phantom_environment
@@ -94,25 +94,35 @@ def _real_run(trace: Trace) -> RealRun:
 def _replays(path: Path) -> tuple[dict[str, Replayed], int]:
     """Each allocator on cards of all sizes, and how many streams there are.
 
-    What runs on ample and on the smallest cards is watched by the validator.
+    What runs on ample cards and on the smallest is watched by the validator, which takes ten times as long as a replay.
     """
     specs = [AllocatorSpec(name) for name in ALLOCATORS]
     (watched_runs,) = compare(path, specs, Conditions()).devices
     (timed_runs,) = compare(path, specs, Conditions(validate=False)).devices
-    (fits,) = fit(path, specs, Conditions(), FACTORS).devices
-    cards = {name: found.smallest_card for name, found in zip(ALLOCATORS, fits.allocators, strict=True)}
-    scarce: dict[str, dict[str, ReplayResult]] = {name: {} for name in ALLOCATORS}
-    for rival in RIVALS:
-        card = cards[rival]
-        if card is not None:
-            ours = compare(path, [AllocatorSpec(name) for name in OURS], Conditions(memory=card, validate=False))
-            for name, run in zip(OURS, ours.devices[0].runs, strict=True):
-                scarce[name][rival] = run.result
-    replays = {
-        name: Replayed(run.result, found, timed.result.host_ns_per_event, scarce[name])
-        for name, run, timed, found in zip(ALLOCATORS, watched_runs.runs, timed_runs.runs, fits.allocators, strict=True)
+    (fits,) = fit(path, specs, Conditions()).devices
+    curves = {factor: _on_card(path, card_of(factor, fits.facts.peak_requested), ALLOCATORS) for factor in FACTORS}
+    scarce = {
+        found.allocator: _on_card(path, found.smallest_card, OURS)
+        for found in fits.allocators
+        if found.allocator in RIVALS and found.smallest_card is not None
     }
+    replays = {}
+    for watched_run, timed, found in zip(watched_runs.runs, timed_runs.runs, fits.allocators, strict=True):
+        name = found.allocator
+        replays[name] = Replayed(
+            watched_run.result,
+            found,
+            timed.result.host_ns_per_event,
+            {rival: results[name] for rival, results in scarce.items() if name in results},
+            [Point(factor, card_of(factor, fits.facts.peak_requested), curves[factor][name]) for factor in FACTORS],
+        )
     return replays, watched_runs.facts.streams
+
+
+def _on_card(path: Path, card: int, allocators: Sequence[str]) -> dict[str, ReplayResult]:
+    specs = [AllocatorSpec(name) for name in allocators]
+    (found,) = compare(path, specs, Conditions(memory=card, validate=False)).devices
+    return {name: run.result for name, run in zip(allocators, found.runs, strict=True)}
 
 
 def operations_of(place: Place) -> float | None:
