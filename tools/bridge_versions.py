@@ -4,7 +4,7 @@
     python tools/bridge_versions.py 2.6.0 2.15.0           some
     python tools/bridge_versions.py --wheels FOLDER        those of the wheels that lie in a folder already
 
-Nothing is installed, linked or run: a wheel for any machine has the headers, and the smallest of them is 0.1 GB. Needs a
+Nothing is installed, linked or run: a wheel for any machine has the headers, and the smallest is 0.1 GB. Needs a
 C++ compiler, pip, and the headers of the CUDA runtime where `movie bridge build` finds them. Exits with 1 if the bridge
 does not compile against a release; one that cannot be had is named with pip's reason.
 """

@@ -121,6 +121,33 @@ def test_figures_that_are_there_make_all_documents(tmp_path):
     assert json.loads(result.stdout)["failed"] == []
 
 
+def test_what_was_not_run_is_named_in_a_report(tmp_path):
+    require_cuda_torch()
+    place = place_of(tmp_path / "movie-bench", _quick_cell())
+    place.folder.mkdir(parents=True)
+    place.figures.write_text(json.dumps({"rows": []}))
+    result = movie("bench", "--quick", "--report", "--json", "-", cwd=tmp_path)
+    assert result.returncode == 1, "not all of it is there"
+    failed = json.loads(result.stdout)["failed"]
+    assert {one["reason"] for one in failed} == {"not run"}
+    assert _quick_cell().name not in {one["cell"] for one in failed}
+
+
+def test_recording_makes_no_figures(tmp_path):
+    """All is recorded, so nothing is run; figures are asked for in another run."""
+    require_cuda_torch()
+    cell = _quick_cell()
+    place = place_of(tmp_path / "movie-bench", cell)
+    place.folder.mkdir(parents=True)
+    for file in (place.capture("native"), place.capture("expandable"), place.operations):
+        file.touch()
+    result = movie("bench", "--quick", "--only", cell.name, "--record", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert "1 of 1 cells are recorded in movie-bench" in result.stdout
+    assert not place.figures.exists()
+    assert_one_line_error(movie("bench", "--quick", "--record", "--json", "x.json", cwd=tmp_path), "--record")
+
+
 def _quick_cell() -> Cell:
     from movie.bench.matrix import QUICK  # noqa: PLC0415
 

@@ -361,6 +361,20 @@ def test_a_program_that_handles_being_ended_does_so(tmp_path):
     assert trace_in(tmp_path).allocations == 1
 
 
+def test_processes_that_it_forks_are_ended_as_without_movie(tmp_path):
+    program = f"""
+        import signal
+        {A_MEBIBYTE.splitlines()[0]}
+        block = torch.zeros(2**20, dtype=torch.uint8, device="cuda")
+        assert callable(signal.getsignal(15))
+        child = os.fork()
+        if child == 0:
+            os._exit(int(signal.getsignal(15) is signal.SIG_DFL))
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+    """
+    assert captured(tmp_path, program).allocations == 1
+
+
 def test_a_script_without_python(tmp_path):
     script = write_program(tmp_path, "print('began')")
     result = movie("capture", "--device", "h100", "-o", tmp_path / "trace.parquet", "--", script)

@@ -18,7 +18,7 @@ def test_names_tell_cells_apart(cells):
 def test_every_kind_of_training_is_there():
     assert {cell.framework for cell in FULL} == {
         "hf", "zero3", "fsdp1", "fsdp2", "moe", "vision", "compile", "graphs", "rlhf", "rollouts", "diffusion", "micro",
-        "packed", "evaluating", "checkpoints",
+        "packed", "evaluating", "checkpoints", "rlhf-zero3",
     }  # fmt: skip
     assert {letter for cell in FULL for letter in cell.strategy} == set("NRLOZ")
     for model in ("opt-13b", "codegen-6b", "llama3-8b", "gpt-neox-20b", "qwen2-1.5b", "mobilellm-1b"):
@@ -38,7 +38,7 @@ def test_a_command_says_what_the_cell_says(cell):
         cell.iterations,
     )
     assert set(given.strategy) - {"N"} == set(cell.strategy) - {"N", "Z"}
-    assert ("Z" in cell.strategy) == (cell.framework in {"zero3", "fsdp1", "fsdp2", "checkpoints"})
+    assert ("Z" in cell.strategy) == (cell.framework in {"zero3", "fsdp1", "fsdp2", "checkpoints", "rlhf-zero3"})
     assert cell.ranks == 1 or str(cell.ranks) in cell.command[:first]
     if cell.counting:
         assert cell.counting[2] == f"movie.workloads.{cell.counter}"

@@ -91,7 +91,7 @@ def test_one_that_does_not_complete_on_a_rivals_card_loses(outcome):
         (
             lambda rows: rows["movie"]["curve"][-1].update(iteration_seconds_last_quarter=9.0),
             "movie: driver calls and stalls",
-            "at 1.5 x 8000.00 ms, native",
+            "most at 1.5 x: 8000.00 ms, native",
         ),
         (
             lambda rows: rows["movie"]["on_card_of"]["native"]["iteration_seconds_last_quarter_at"].update(

@@ -356,3 +356,17 @@ def test_controls_are_of_movie_alone():
     watch = _core.Watch(_core.ModelDevice())
     with pytest.raises(ValueError, match="native is not a MOVie allocator"):
         _core.testing.watch_movie(watch, "native")
+
+
+# --- growth ----------------------------------------------------------------------------------------------------------
+
+
+def test_growth_creates_page_by_page_and_sets_access_once(make):
+    """No call creates more than 512 MiB, above which drivers take out of all proportion long; nothing is set twice."""
+    subject = make(80 << 30)
+    for size in (4 << 30, 3 * MIB, 1 << 30):
+        before = {name: subject.calls(name) for name in ("create", "map", "set_access")}
+        subject.allocator.malloc(size)
+        made = {name: subject.calls(name) - count for name, count in before.items()}
+        assert made["create"] == made["map"] >= size / (512 * MIB)
+        assert made["set_access"] == 1

@@ -450,3 +450,64 @@ def test_unknown_names_are_refused():
         replay(t.build(), "native", {"ties": "segment"})
     with pytest.raises(ValueError, match="cheap"):
         replay(t.build(), costs="cheap")
+
+
+# --- completions that the recorded allocator saw ----------------------------------------------------------------------
+
+
+def waits_and_reserved(trace: TraceBuilder, **arguments) -> tuple[int, float]:
+    result = replay(trace.build(), "movie-lean", **arguments)
+    assert result.completed, result.failure
+    return result.driver["stream_wait"], result.peak_reserved / MIB
+
+
+def two_blocks_that_another_stream_used() -> TraceBuilder:
+    """Freed one after the other: events 1 and 2 of stream 2 stand for that."""
+    t = TraceBuilder()
+    blocks = [t.alloc(size * MIB, 1) for size in (20, 30)]
+    for block in blocks:
+        t.use(block, 2)
+        t.free(block)
+    return t
+
+
+@pytest.mark.parametrize(("seen", "waits"), [([], 1), ([1], 0), ([2], 0), ([1, 2], 0)])
+def test_an_event_completes_when_the_recording_saw_it(seen, waits):
+    """A stream's work is done in order: that the second is done says the same of the first."""
+    t = two_blocks_that_another_stream_used()
+    for event in seen:
+        t.row(Action.SEEN, event, stream=2)
+    t.alloc(20 * MIB, 1)
+    assert waits_and_reserved(t, lag=None, as_seen=True) == (waits, 50)
+
+
+@pytest.mark.parametrize(("seen", "waits"), [(1, 1), (2, 0)])
+def test_an_event_says_nothing_of_later_ones(seen, waits):
+    t = two_blocks_that_another_stream_used()
+    t.row(Action.SEEN, seen, stream=2)
+    t.alloc(30 * MIB, 1)
+    assert waits_and_reserved(t, lag=None, as_seen=True) == (waits, 50)
+
+
+def test_what_was_seen_later_does_not_help_before():
+    t = two_blocks_that_another_stream_used()
+    t.alloc(20 * MIB, 1)
+    t.row(Action.SEEN, 2, stream=2)
+    t.alloc(30 * MIB, 1)
+    assert waits_and_reserved(t, lag=None, as_seen=True) == (1, 50)
+
+
+@pytest.mark.parametrize(("lag", "waits"), [(None, 1), (0, 0)])
+def test_without_as_seen_the_lag_decides(lag, waits):
+    t = two_blocks_that_another_stream_used()
+    t.row(Action.SEEN, 2, stream=2)
+    t.alloc(20 * MIB, 1)
+    assert waits_and_reserved(t, lag=lag) == (waits, 50)
+
+
+def test_an_event_of_another_stream_or_one_that_never_was_changes_nothing():
+    t = two_blocks_that_another_stream_used()
+    t.row(Action.SEEN, 1, stream=3)
+    t.row(Action.SEEN, 99, stream=1)
+    t.alloc(20 * MIB, 1)
+    assert waits_and_reserved(t, lag=None, as_seen=True) == (1, 50)

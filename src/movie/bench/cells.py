@@ -25,11 +25,19 @@ ONE_CARD = {
     "compile": "compiled",
     "graphs": "graph_step",
 }
-SHARDED = {"fsdp2": "fsdp2", "fsdp1": "fsdp1", "zero3": "zero3", "checkpoints": "checkpointing"}
+SHARDED = {
+    "fsdp2": "fsdp2",
+    "fsdp1": "fsdp1",
+    "zero3": "zero3",
+    "rlhf-zero3": "rlhf_zero3",
+    "checkpoints": "checkpointing",
+}
+_UNDER_DEEPSPEED = ("zero3", "rlhf-zero3")
 SHARDING = "Z"  # a letter of strategies here; to the workloads it goes without saying
 # How operations are counted: without a run, for what is one pass of a language model; or in a run of its own.
 _COUNTED_AHEAD = ("hf", "fsdp1", "fsdp2", "zero3", "checkpoints")
-_COUNTED_RUNNING = ("micro", "packed", "evaluating", "rlhf", "rollouts", "moe", "diffusion", "vision")
+_COUNTED_RUNNING = ("micro", "packed", "evaluating", "rlhf", "rlhf-zero3", "rollouts", "moe", "diffusion", "vision")
+_COUNTED_AS = {"rlhf_zero3": "rlhf"}  # the same work, without shards
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Cell:
     def command(self) -> tuple[str, ...]:
         """What is run, and watched."""
         module = f"movie.workloads.{self.script}"
-        if self.framework == "zero3":
+        if self.framework in _UNDER_DEEPSPEED:
             return (*_DEEPSPEED, "--num_gpus", str(self.ranks), "--module", module, *self._options())
         if self.framework in SHARDED:
             launcher = ("torch.distributed.run", "--nproc-per-node", str(self.ranks), "-m")
@@ -83,7 +91,7 @@ class Cell:
         """The command that prints the operations of an iteration, as its last line; None where nobody counts them."""
         if not self.counter:
             return None
-        workload = (self.script,) if self.counter == "operations" else ()
+        workload = (_COUNTED_AS.get(self.script, self.script),) if self.counter == "operations" else ()
         return (*_PYTHON, f"movie.workloads.{self.counter}", *workload, *self._options())
 
     def _options(self) -> tuple[str, ...]:

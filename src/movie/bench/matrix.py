@@ -88,6 +88,7 @@ _MODELS: tuple[Cell, ...] = (
     Cell("opt-1.3b", "hf", "R", 1, 8, 2048, "tail", VARYING),
     Cell("opt-1.3b", "hf", "LR", 1, 16, 2048, "tail", VARYING),
     Cell("opt-1.3b", "rlhf", "LR", 1, 24, 256, "fix", 2),
+    Cell("opt-1.3b", "rlhf-zero3", "Z", 4, 16, 128, "var", 2),
     Cell("qwen2-1.5b", "rollouts", "LR", 1, 32, 256, "tail", 2),
     Cell("unet-sd1.5", "diffusion", "R", 1, 32, 768, "var", 8),
     *_sharded("opt-1.3b", "zero3", "Z ZR", (4,), 8, "var2048"),

@@ -122,17 +122,22 @@ def _curve(ours: str) -> Callable[[Cell], Iterator[str] | None]:
         device = cell[ours]["device_seconds"]
         if device is None:
             return None
-        found = []
+        found = []  # by how much longer, and what to say of it
         for number, point in enumerate(cell[ours]["curve"]):
             if not point["completed"]:
                 continue
-            extra = point["iteration_seconds_last_quarter"] - device
+            seconds = point["iteration_seconds_last_quarter"]
             for rival in RIVALS:
                 other = cell[rival]["curve"][number]
-                if other["completed"] and extra > other["iteration_seconds_last_quarter"] - device + _SAME:
-                    theirs = other["iteration_seconds_last_quarter"] - device
-                    found.append(f"at {point['factor']:g} x {1e3 * extra:.2f} ms, {rival} {1e3 * theirs:.2f} ms")
-        return iter(found)
+                if other["completed"] and seconds > other["iteration_seconds_last_quarter"] + _SAME:
+                    theirs = other["iteration_seconds_last_quarter"]
+                    said = f"{1e3 * (seconds - device):.2f} ms, {rival} {1e3 * (theirs - device):.2f} ms"
+                    found.append((seconds - theirs, point["factor"], said))
+        if not found:
+            return iter([])
+        longer, factor, said = max(found)
+        cards = len({factor for _, factor, _ in found})
+        return iter([f"on {cards} of the cards, most at {factor:g} x: {said}, {longer / device:.2%} of the computing"])
 
     return misses
 

@@ -17,10 +17,10 @@ from movie.capture.program import ALLOCATORS as REAL
 from movie.phantom.library import library_path
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate", "deepspeed", "torchvision")
-# Python sources that captures depend on, and folders of those that only the figures do.
+# What captures come from, and what figures do.
 _RUNNING = ("movie.capture.program", "movie.capture.assemble")
-_WATCHED = "child"  # runs in the program that is recorded
-_FIGURING = ("evaluate", "bench")
+_WATCHED = "child"  # a folder: runs in the program that is recorded
+_FIGURING = "movie.bench.measure"
 
 
 @cache
@@ -87,7 +87,9 @@ def place_of(work: Path, cell: Cell) -> Place:
 @cache
 def _running_version() -> str:
     """Of what all captures come from: MOVie's own sources and the library of the phantom."""
-    sources = sources_of(*_RUNNING) | _folders((_WATCHED,))
+    root = Path(movie.__file__).parent
+    watched = {str(path.relative_to(root)): content(path) for path in sorted(root.glob(f"{_WATCHED}/**/*.py"))}
+    sources = sources_of(*_RUNNING) | watched
     return _digest({"sources": _digest(sources), "phantom": content(library_path())})
 
 
@@ -99,12 +101,7 @@ def _scripts_version(script: str) -> str:
 @cache
 def _figuring_version() -> str:
     """Of what makes figures of captures: the native module and the sources around it."""
-    return _digest({"sources": _digest(_folders(_FIGURING)), "core": content(Path(str(_core.__file__)))})
-
-
-def _folders(names: tuple[str, ...]) -> dict[str, str]:
-    root = Path(movie.__file__).parent
-    return {str(path.relative_to(root)): content(path) for top in names for path in sorted(root.glob(f"{top}/**/*.py"))}
+    return _digest({"sources": _digest(sources_of(_FIGURING)), "core": content(Path(str(_core.__file__)))})
 
 
 def _digest(parts: Mapping[str, str]) -> str:

@@ -145,7 +145,8 @@ class _Recording:
     def _finish_before_signals(self) -> None:
         """A scheduler, or whoever else, asks the program to end: what was recorded until then is kept.
 
-        Only where the program leaves the signal to the system, which would end it on the spot.
+        Only where the program leaves the signal to the system, which would end it on the spot; and so it does processes
+        that the program forks, which may be busy in code that no handler of Python's interrupts.
         """
         if threading.current_thread() is not threading.main_thread():
             return
@@ -155,9 +156,15 @@ class _Recording:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
+        def leave() -> None:
+            for number in _ASKED_TO_END:
+                if signal.getsignal(number) is finish_and_end:
+                    signal.signal(number, signal.SIG_DFL)
+
         for number in _ASKED_TO_END:
             if signal.getsignal(number) is signal.SIG_DFL:
                 signal.signal(number, finish_and_end)
+        os.register_at_fork(after_in_child=leave)
 
     def _end_after_steps(self) -> None:
         self._finish(steps_reached=True)

@@ -31,7 +31,7 @@ class Judge(torch.nn.Module):
         body = models.build_body(judge_of(chosen.model))
         width = getattr(body.config, "word_embed_proj_dim", body.config.hidden_size)
         self.body = models.prepared(body, chosen) if trained else body.eval()
-        self.head = torch.nn.Linear(width, 1, bias=False)
+        self.head = torch.nn.Linear(width, 1, bias=False, dtype=body.dtype)
         self.requires_grad_(trained)
 
     def forward(self, sequences: Any) -> Any:
@@ -99,6 +99,11 @@ def train(chosen: Options) -> None:
         reference = models.build(chosen.model).eval().requires_grad_(False)
         critic = Learner(Judge(chosen, trained=True), chosen)
         reward = Judge(chosen, trained=False)
+    iterate(chosen, actor, critic, reference, reward)
+
+
+def iterate(chosen: Options, actor: Any, critic: Any, reference: Any, reward: Any) -> None:
+    """All iterations. Actor and critic have a `model` and `learn`; reference and reward model are models."""
     for prompt, answer in shapes(chosen):
         actor.model.eval()
         critic.model.eval()

@@ -4,7 +4,7 @@ import pytest
 from torch_build import require_cuda_torch
 
 from movie.evaluate.live import cost
-from movie.evaluate.live.__main__ import missed_limits, smallest_card
+from movie.evaluate.live.__main__ import TABLE, missed_limits, smallest_card, table_row
 from movie.evaluate.live.cases import AUTO, LEAN, WAYS, Case
 from movie.evaluate.live.measure import measure
 from movie.evaluate.live.same import both, same
@@ -67,6 +67,21 @@ def test_a_miss_would_be_told():
         assert missed_limits(case, {**figures, LEAN.name: {**good, **change}}, good), change
     assert missed_limits(case, figures, {**good, "completed": False})
     assert missed_limits(case, figures, {**good, "retries": 1})
+
+
+def test_the_row_of_a_program():
+    said = {
+        "requested": 3 << 29,
+        "reserved": 7 << 28,
+        "completed": True,
+        "retries": 0,
+        "calls_by_step": [9, 9, 9, 1000, 1],
+    }
+    figures = {way.name: said for way in WAYS}
+    row = table_row(_small("fix"), figures, 2 << 30, said)
+    assert row == "| opt-125m R fix | 1.50 | 1.75 | 1.75 | 1.75 | 1.75 | 85.71% | 2.00 | 1,001, 1,001 |"
+    assert row.count("|") == TABLE[0].count("|") == TABLE[1].count("|")
+    assert "| no |" in table_row(_small("fix"), figures, 2 << 30, {**said, "completed": False})
 
 
 def test_the_upper_bound_of_a_median():

@@ -58,6 +58,29 @@ def _line(name: str, said: dict[str, Any]) -> str:
     )
 
 
+TABLE = (
+    "| program | requested | native | expandable | auto | lean | lean uses | auto completes on | driver calls, warm |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+
+
+def table_row(case: Case, figures: dict[str, dict[str, Any]], card: int, on_smallest: dict[str, Any]) -> str:
+    """Of the table in docs/pytorch.md, sizes in GiB. The last column: after the third step, of auto and of lean."""
+    lean = figures[LEAN.name]
+    reserved = [f"{said['reserved'] / GIB:.2f}" for said in figures.values()]
+    completes = f"{card / GIB:.2f}" if on_smallest["completed"] and not on_smallest["retries"] else "no"
+    warm = [sum(figures[way.name]["calls_by_step"][SETTLED:]) for way in (AUTO, LEAN)]
+    cells = [
+        case.name,
+        f"{lean['requested'] / GIB:.2f}",
+        *reserved,
+        f"{lean['requested'] / lean['reserved']:.2%}",
+        completes,
+        f"{warm[0]:,}, {warm[1]:,}",
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
 def main(arguments: Sequence[str]) -> int:
     """0: all limits are kept; 1: one is missed; 2: a program failed."""
     cases = [case for case in CASES if not arguments or any(name in case.name for name in arguments)]
@@ -66,6 +89,7 @@ def main(arguments: Sequence[str]) -> int:
         return 2
     print(f"phantom {CARD}, {LAG} launches late; used = peak requested / peak reserved")
     wrong = False
+    rows = []
     for case in cases:
         try:
             figures = {way.name: measure(case, way) for way in WAYS}
@@ -81,7 +105,9 @@ def main(arguments: Sequence[str]) -> int:
         for text in missed_limits(case, figures, on_smallest):
             wrong = True
             print(f"  MISSED: {text}")
+        rows.append(table_row(case, figures, card, on_smallest))
         sys.stdout.flush()
+    print("\n".join(["", *TABLE, *rows]))
     return int(wrong)
 
 
