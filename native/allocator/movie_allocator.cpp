@@ -103,6 +103,7 @@ LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
     const auto size = static_cast<std::int64_t>(stored->size);
     statistics_.allocation.increase(kind, 1);
     statistics_.allocated_bytes.increase(kind, size);
+    most_in_use_ = std::max(most_in_use_, static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current));
     statistics_.active.increase(kind, 1);
     statistics_.active_bytes.increase(kind, size);
     statistics_.requested_bytes.increase(kind, static_cast<std::int64_t>(stored->requested));
