@@ -7,7 +7,7 @@ import pytest
 from torch_child import bridge_cache, printed, run_file
 
 __all__ = ["bridge_cache"]  # a fixture
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]  # the bridge is compiled, and two programs have all rows
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]  # the bridge is compiled, and two programs have all rows
 
 _PROGRAM = Path(__file__).with_name("parity_rows.py")
 _DOCUMENT = Path(__file__).parents[3] / "docs" / "pytorch.md"
@@ -30,7 +30,7 @@ def outcomes(request, bridge_cache):
     """How each row ended: under function pointers, and through the bridge."""
     found = {}
     for way, mode in (("hooks", "off"), ("bridge", "require")):
-        found[way] = run_file(_PROGRAM, count=2, MOVIE_BRIDGE=mode, XDG_CACHE_HOME=str(bridge_cache))
+        found[way] = run_file(_PROGRAM, count=2, timeout=800, MOVIE_BRIDGE=mode, XDG_CACHE_HOME=str(bridge_cache))
     return found
 
 

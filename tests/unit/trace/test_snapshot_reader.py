@@ -465,6 +465,36 @@ def test_recorded_calls_of_empty_cache():
     ]
 
 
+def test_the_order_of_work_that_movie_notes():
+    rows = [alloc(BASE, 5), alloc(BASE + MIB, 6), *free(BASE, 5), alloc(BASE, 7), *free(BASE, 7)]
+    noted = [
+        (2, 0, "use", 7, BASE),  # of the first block, after two allocations
+        (2, 0, "use", 7, BASE + 64 * MIB),  # no block begins there
+        (2, 1, "seen", 7, 3),
+        (3, 1, "use", 9, BASE),  # the address has another block now
+        (3, 2, "seen", 9, 1),
+        (9, 9, "seen", 9, 2),  # after the last event: nothing comes of it
+    ]
+    [trace] = read_snapshot(snapshot(rows, [EMPTY], order_of_work=[noted]), "a", "b")
+    assert [name for name in names(trace) if not name.startswith("free_completed")] == [
+        "alloc 0",
+        "alloc 1",
+        "use 0",
+        "free_requested 0",
+        "seen -1",
+        "alloc 2",
+        "use 2",
+        "free_requested 2",
+        "seen -1",
+    ]
+    of = {action: np.flatnonzero(trace.action == action) for action in (Action.USE, Action.SEEN)}
+    assert not trace.completions_recorded, "the device decides when work is done, as the rows say"
+    streams = trace.stream[of[Action.USE]].tolist()
+    assert len(set(streams)) == 2
+    assert trace.stream[of[Action.SEEN]].tolist() == streams, "numbered as those of the blocks are"
+    assert trace.bytes[of[Action.SEEN]].tolist() == [3, 1], "which of the stream's events"
+
+
 # --- what is refused ---
 
 
@@ -565,6 +595,10 @@ BLOCK = ("segments", 0, "blocks", 0)
         (("external_annotations", 0, "name"), None, "external_annotations[0]", "has no 'name'"),
         (("allocator_settings",), [], "allocator_settings", "is a list, not a dict"),
         (("empty_cache_calls",), [3], "empty_cache_calls[0]", "is 3, not a pair of integers"),
+        (("order_of_work",), [[3]], "order_of_work[0][0]", "is 3, not what is noted of the order of work"),
+        (("order_of_work",), [[[0, 0, "seen", 1]]], "order_of_work[0][0]", "not what is noted of the order of work"),
+        (("order_of_work",), [[[0, -1, "seen", 1, 1]]], "order_of_work[0][0][1]", "is -1, not from 0"),
+        (("order_of_work",), [[[0, 0, "seen", 1, "x"]]], "order_of_work[0][0][4]", "not an integer"),
     ],
 )
 def test_wrong_values_are_named_with_their_place(tmp_path, path, value, where, what):
