@@ -15,6 +15,9 @@ from torch_build import require_cuda_torch
 from movie.bench.cells import Cell
 from movie.bench.run import run
 from movie.bench.work import place_of
+from movie.phantom.cards import DEFAULT, find_card
+from movie.phantom.environment import phantom_environment
+from movie.phantom.settings import PhantomSettings
 
 
 @pytest.mark.slow
@@ -62,6 +65,25 @@ assert abs(told - sum(each) / len(each)) <= 1e-9 * told, (told, each)
 """
     result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr[-2000:]
+
+
+@pytest.mark.slow
+def test_operations_counted_in_a_run_are_those_counted_ahead():
+    """The same training, once on a phantom and once without memory; attention's own kernels compute a little twice.
+
+    So few iterations are not evaluated in between.
+    """
+    require_cuda_torch("transformers", "peft")
+    options = ["--model", "mobilellm-125m", "--strategy", "R", "--batch", "2", "--length", "128", "--iterations", "2"]
+    with phantom_environment(PhantomSettings(find_card(DEFAULT), quiet=True)) as environment:
+        running, ahead = (
+            subprocess.run(
+                [sys.executable, "-m", *command, *options], capture_output=True, text=True, check=False, env=environment
+            )
+            for command in (("movie.workloads.operations", "evaluating"), ("movie.workloads.flops",))
+        )
+    assert running.returncode == 0, running.stderr[-2000:]
+    assert int(running.stdout.splitlines()[-1]) == pytest.approx(int(ahead.stdout.splitlines()[-1]), rel=0.03)
 
 
 @pytest.mark.slow

@@ -39,6 +39,8 @@ def results(document: Mapping[str, Any], largest: Mapping[str, Any] | None, comm
         "## What it comes to",
         _list(summary(outcomes)),
         "## Targets",
+        "Runs are as short as their names say (the last figure). Over a whole run the first iterations, in which "
+        "memory is obtained, weigh far more than in training; late iterations are what a long run comes to.",
         _targets(outcomes),
     ]
     parts += [markdown_of(table) for table in (*overview(outcomes), published(outcomes))]
