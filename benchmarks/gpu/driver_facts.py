@@ -14,6 +14,7 @@ from movie._core import CudaDevice
 REPEATS = 5
 SIZES = (2, 8, 32, 128, 512)  # MiB of a handle
 TOTAL = 512 * MIB
+VIEWS = (0, 250, 1000)
 
 
 def microseconds(call: Callable[[], Any]) -> float:
@@ -90,6 +91,30 @@ def prefix_map(device: CudaDevice) -> str:
     return "allowed"
 
 
+def beside_many_views(device: CudaDevice) -> list[dict[str, float]]:
+    """Microseconds for one more view of eight pages, by how many there are of the same pages."""
+    pages = handles(device, 8)
+    bases: list[int] = []
+    rows = []
+
+    def view() -> None:
+        base = device.reserve(8 * PAGE)
+        bases.append(base)
+        for index, page in enumerate(pages):
+            device.map(base + index * PAGE, PAGE, page)
+        device.set_access(base, 8 * PAGE)
+
+    for count in VIEWS:
+        while len(bases) < count:
+            view()
+        rows.append({"views": count, "one_more": median(microseconds(view) for _ in range(REPEATS))})
+    for base in bases:
+        device.unmap(base, 8 * PAGE)
+        device.free_address(base, 8 * PAGE)
+    release(device, pages)
+    return rows
+
+
 def worth(device: CudaDevice) -> dict[str, Any]:
     """Copies and matrix products in memory put together of pages in a drawn order, against plain memory."""
     size = 256 * MIB
@@ -134,5 +159,6 @@ def main() -> dict[str, Any]:
         "microseconds_by_handle_size": by_handle_size(device),
         "milliseconds_beside_a_kernel": waiting(device),
         "prefix_map": prefix_map(device),
+        "beside_many_views": beside_many_views(device),
         "memory_put_together": worth(device),
     }

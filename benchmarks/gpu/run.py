@@ -1,6 +1,6 @@
 """Measures a real card, and writes one JSON document. See README.md beside it.
 
-    python benchmarks/gpu/run.py [-o FILE] [--only PART] [--dry] [--against FILE]
+    python benchmarks/gpu/run.py [-o FILE] [--only PART] [--dry] [--against FILE] [--minutes N]
 
 Each part runs in a process of its own with a limit of time; PART is driver, correctness, training or requests. `--dry`
 makes the training tiny and minds no values: for a phantom. `--against`: a document of another card, or of a phantom of
@@ -24,6 +24,7 @@ WAYS = {
     "movie": {"MOVIE_POLICY": "auto"},
     "movie-lean": {"MOVIE_POLICY": "lean"},
 }
+WORKLOADS = ("lengths", "recomputation", "images")  # of workloads.py
 # In the child: MOVie first where it is wanted, then the part, and its answer in the last line.
 _CHILD = """
 import importlib, json, sys
@@ -68,23 +69,13 @@ def correctness(limits: Limits) -> dict[str, Any]:
 
 
 def training(limits: Limits, scale: str) -> dict[str, Any]:
-    """Each allocator on the whole card, then the least of a few fractions of it on which the run completes."""
-    found: dict[str, Any] = {}
-    for way in WAYS:
-        found[way] = run("training", way, limits, MOVIE_GPU_SCALE=scale)
-    requested = found["native"].get("requested")
-    if requested is None:
-        return found
-    for way in WAYS:
-        smallest = None
-        for factor in (1.6, 1.3, 1.15, 1.08, 1.04, 1.02):
-            fraction = requested * factor / found["native"]["total"]
-            tried = run("training", way, limits, MOVIE_GPU_SCALE=scale, MOVIE_GPU_FRACTION=str(fraction))
-            if not tried.get("completed"):
-                break
-            smallest = {"factor": factor, "fraction": fraction, **tried}
-        found[way]["smallest"] = smallest
-    return found
+    """Each workload under each allocator: on the whole card, then on ever less of it while the run completes."""
+    return {
+        workload: {
+            way: run("training", way, limits, MOVIE_GPU_SCALE=scale, MOVIE_GPU_WORKLOAD=workload) for way in WAYS
+        }
+        for workload in WORKLOADS
+    }
 
 
 def difference(ours: list[Any], theirs: list[Any]) -> str:
@@ -117,8 +108,9 @@ def main() -> int:
     parser.add_argument("--only", choices=("driver", "correctness", "training", "requests"))
     parser.add_argument("--against", type=Path)
     parser.add_argument("--dry", action="store_true")
+    parser.add_argument("--minutes", type=float, default=MINUTES, help="after which no part goes on")
     arguments = parser.parse_args()
-    limits = Limits(MINUTES)
+    limits = Limits(arguments.minutes)
     document: dict[str, Any] = {"seconds": time.monotonic()}
     if arguments.only in (None, "driver"):
         document["driver"] = run("driver_facts", "native", limits)
