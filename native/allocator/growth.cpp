@@ -13,6 +13,11 @@ constexpr std::uint64_t kAskAgain = 64;
 // Pages are at most this part of what the card has left. Large ones save calls, but what is free in the middle of one
 // cannot be put together with anything; a few dozen of them are in that state at a time.
 constexpr Bytes kPartOfRoom = 4096;
+// Where pages are at least this many grains, a view is so few driver calls that growth need not waste memory.
+constexpr std::uint32_t kThriftyPage = 4;
+// What may be reserved beyond what was in use at most: a fiftieth of it, and a little for small programs.
+constexpr Bytes kPartSpare = 50;
+constexpr Bytes kSpare = 32 * kMiB;
 
 }  // namespace
 
@@ -56,11 +61,11 @@ std::uint32_t MovieAllocator::most_grains() const {
     return static_cast<std::uint32_t>(std::bit_floor(std::max<Bytes>(most, 1)));
 }
 
-bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end, std::uint32_t most) {
+bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end) {
     clear_debris();
     if (debris_.blocks_addresses()) return false;
     std::uint64_t pages = 0;
-    const Status status = pool.arenas[arena]->fill(begin, end, most, capturing_ == 0, pages);
+    const Status status = pool.arenas[arena]->fill(begin, end, most_grains(), capturing_ == 0, pages);
     if (status != Status::ok) {
         if (status == Status::out_of_memory) room_ = 0;
         count_debris();
@@ -84,6 +89,7 @@ void MovieAllocator::count_reserved(std::int64_t bytes, std::int64_t pages) {
         statistics_.segment.increase(PoolKind::large, pages);
         statistics_.num_device_alloc += pages;
         reserved_ += static_cast<Bytes>(bytes);
+        most_reserved_ = std::max(most_reserved_, reserved_);
     } else {
         statistics_.reserved_bytes.decrease(PoolKind::large, -bytes);
         statistics_.segment.decrease(PoolKind::large, -pages);
@@ -114,15 +120,34 @@ std::optional<MovieAllocator::Placement> MovieAllocator::grow_contiguous(const S
         growth = plan_growth(site);
         if (growth.size() == 0) return std::nullopt;
     }
-    if (!has_room(growth.size(), ask) || !fill(site.pool, site.arena, growth.begin, growth.end, most_grains()))
-        return std::nullopt;
+    if (!has_room(growth.size(), ask) || !fill(site.pool, site.arena, growth.begin, growth.end)) return std::nullopt;
     site.pool.space.take(growth.at, growth.at + site.bytes);
     return Placement{.address = growth.at, .pieces = {{growth.at, growth.at + site.bytes, site.arena, &site.pool}}};
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(const Site& site) {
     if (!within_budget(round_up(site.bytes, grain_))) return std::nullopt;
+    if (wastes(site))
+        if (auto placement = grow_sparingly(site)) return placement;
     return grow_contiguous(site, false);
+}
+
+bool MovieAllocator::wastes(const Site& site) const {
+    if (most_grains() < kThriftyPage) return false;
+    const Bytes needed =
+        std::max(most_in_use_, static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current) + site.bytes);
+    const Bytes enough = needed + needed / kPartSpare + kSpare;
+    if (reserved_ + site.bytes <= enough) return false;
+    const Bytes growth = plan_growth(site).size();
+    return reserved_ + (growth != 0 ? growth : round_up(site.bytes, grain_)) > enough;
+}
+
+std::optional<MovieAllocator::Placement> MovieAllocator::grow_sparingly(const Site& site) {
+    // No stream waits for this: the card has room.
+    if (auto placement = contiguous_anywhere(site, {})) return placement;
+    if (auto placement = ready_view(site, {})) return placement;
+    if (auto placement = stitch(site, {})) return placement;
+    return grow_and_stitch(site, {});
 }
 
 bool MovieAllocator::within_budget(Bytes bytes) const {
@@ -151,7 +176,7 @@ bool MovieAllocator::grow_grains(const Site& site, std::uint64_t grains, bool as
             continue;
         }
         end = std::min(end, begin + missing);
-        if (!fill(site.pool, site.arena, begin, end, 1)) return false;
+        if (!fill(site.pool, site.arena, begin, end)) return false;
         missing -= end - begin;
         if (grown != nullptr) grown->push_back({.begin = begin, .end = end});
     }

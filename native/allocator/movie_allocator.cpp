@@ -43,7 +43,7 @@ const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
                  arena_for(pool, timeline),
                  slab_arena_for(pool, timeline),
                  &family_for(pool, timeline),
-                 &pool.recalls[timeline]};
+                 &pool.recalls[config_.policy == Policy::lean ? 0 : timeline]};
     }
     return last_;
 }
@@ -99,9 +99,11 @@ LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
     *stored = std::move(block);
     blocks_.emplace(stored->address, stored);
     ++stored->pool->live;
+    stored->pool->ahead = std::min(stored->pool->ahead, stored->pool->space.bytes());
     const auto size = static_cast<std::int64_t>(stored->size);
     statistics_.allocation.increase(kind, 1);
     statistics_.allocated_bytes.increase(kind, size);
+    most_in_use_ = std::max(most_in_use_, static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current));
     statistics_.active.increase(kind, 1);
     statistics_.active_bytes.increase(kind, size);
     statistics_.requested_bytes.increase(kind, static_cast<std::int64_t>(stored->requested));
@@ -162,7 +164,8 @@ Address MovieAllocator::malloc(const Request& request) {
     auto placement = place_large(site, {.wait = config_.cross_stream && timelines_.size() > 1});
     if (!placement) placement = last_resorts(site, requested);
     if (config_.recall && site.bytes > kMostSmall)
-        asker.recall->record(site.bytes, {placement->address, placement->view != nullptr ? placement->view->base : 0});
+        asker.recall->record(site.bytes, site.timeline,
+                             {placement->address, placement->view != nullptr ? placement->view->base : 0});
     block.address = placement->address;
     block.view = placement->view;
     block.pieces = std::move(placement->pieces);
@@ -253,19 +256,19 @@ void MovieAllocator::retire(LiveBlock& block, std::uint64_t context) {
     spare_.push_back(&block);
 }
 
-bool MovieAllocator::return_empty_slabs(Pool& pool) {
+bool MovieAllocator::return_empty_slabs(Pool& pool, Address begin, Address end) {
     bool any = false;
     for (auto& [family, owner] : pool.owners) {
         if (!family->has_empty()) continue;
         std::vector<Slab*> empty;
-        family->for_each_slab([&empty](Slab& slab) {
-            if (slab.used == 0) empty.push_back(&slab);
+        family->for_each_slab([&](Slab& slab) {
+            if (slab.used == 0 && slab.home.begin < end && begin < slab.home.end) empty.push_back(&slab);
         });
         for (Slab* slab : empty) {
             const Piece home = family->remove(slab);
             home.pool->space.insert(home.begin, home.end, home.arena, Fence(timelines_.now(owner)));
         }
-        any = true;
+        any |= !empty.empty();
     }
     return any;
 }

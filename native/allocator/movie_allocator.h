@@ -180,7 +180,8 @@ class MovieAllocator final : public Allocator {
         return source == nullptr ? 0 : source(of_free);
     }
     Fence fence_of(const LiveBlock& block);
-    bool return_empty_slabs(Pool& pool);
+    // Empty slabs that touch [begin, end) give their pages back. False: there were none.
+    bool return_empty_slabs(Pool& pool, Address begin = 0, Address end = ~Address{0});
     void collect();
     void settle();
     [[nodiscard]] Unusable unusable_for(TimelineId timeline, PoolId id) const;
@@ -201,18 +202,28 @@ class MovieAllocator final : public Allocator {
     bool wait_for(const Site& site, const Fence& fence);
     [[nodiscard]] std::uint32_t likely_wait(TimelineId timeline, const Fence& fence) const;
 
+    // --- sparing_waits.cpp: what policy lean does before a stream has to wait for another
+    [[nodiscard]] bool follows_with_waits(const Site& site) const;
+    std::optional<Placement> spare_a_wait(const Site& site, const Reach& reach);
+    [[nodiscard]] bool may_grow_ahead(const Pool& pool, Bytes growth, Bytes request);
+    bool grow_ahead(const Site& page);
+
     // --- growth.cpp
     bool has_room(Bytes bytes, bool ask);
     [[nodiscard]] Growth plan_growth(const Site& site) const;
     // How large a page may be that is obtained now, in grains.
     [[nodiscard]] std::uint32_t most_grains() const;
-    bool fill(Pool& pool, ArenaId arena, Address begin, Address end, std::uint32_t most);
+    bool fill(Pool& pool, ArenaId arena, Address begin, Address end);
     void count_reserved(std::int64_t bytes, std::int64_t pages);
     // Memory that the driver refused to take back is still reserved, and of no use.
     void count_debris();
     void clear_debris();
     std::optional<Placement> grow_contiguous(const Site& site, bool ask);
     std::optional<Placement> grow_within_budget(const Site& site);
+    // Whether growing for the request would leave more of what is reserved unused than need be.
+    [[nodiscard]] bool wastes(const Site& site) const;
+    // With what lies free and needs no wait, and only what is missing beside it.
+    std::optional<Placement> grow_sparingly(const Site& site);
     [[nodiscard]] bool within_budget(Bytes bytes) const;
     // The ranges that were added are appended to `grown`, also where the rest failed.
     bool grow_grains(const Site& site, std::uint64_t grains, bool ask, std::vector<Growth>* grown = nullptr);
@@ -287,8 +298,10 @@ class MovieAllocator final : public Allocator {
     std::function<Bytes(Bytes)> on_shortage_;
     Bytes cap_ = 0;
     Bytes reserved_ = 0;        // by our own count; reports use the device's
+    Bytes most_reserved_ = 0;   // ever
     Debris::Held debris_held_;  // of which in the debris
     Bytes withheld_ = 0;        // of lenders' pages, beyond the blocks in them
+    Bytes most_in_use_ = 0;     // by blocks, after rounding
     Bytes room_ = 0;            // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;  // grains mapped in views
     std::size_t view_count_ = 0;

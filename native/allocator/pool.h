@@ -29,7 +29,11 @@ class Pool {
     std::vector<std::unique_ptr<SlabFamily>> inherited;  // slabs of pools released into this one: only freed from
     Views views;
     std::unordered_map<Address, Views::iterator> view_at;  // by base
+    // Of each stream; under policy lean, whose streams share all memory, the first is that of all of them: what one
+    // stream asks for alone may be too little to be recognised.
     std::unordered_map<TimelineId, Recall> recalls;
+    // Bytes by which it grew rather than have a stream wait, and that have not been needed since (sparing_waits.cpp).
+    Bytes ahead = 0;
     bool lendable = false;
     std::uint64_t live = 0;  // blocks
 

@@ -7,7 +7,7 @@
 namespace movie {
 
 std::optional<MovieAllocator::Placement> MovieAllocator::place_large(const Site& site, const Reach& reach) {
-    if (auto placement = as_before(site, reach)) return placement;
+    if (auto placement = as_before(site, follows_with_waits(site) ? reach : Reach{})) return placement;
     if (auto placement = in_own_arena(site)) return placement;
     if (capturing_ > 0) {
         // A capture takes memory of its own stream and pool, or new memory. What earlier captures left in the pool is
@@ -29,6 +29,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::from_free_memory(const 
     // A free range before a view: a block in a view scatters over ranges that later requests could have had whole.
     if (auto placement = contiguous_anywhere(site, {})) return placement;
     if (auto placement = ready_view(site, {})) return placement;
+    if (reach.wait && config_.policy == Policy::lean)
+        if (auto placement = spare_a_wait(site, reach)) return placement;
     if (reach.wait)
         if (auto placement = contiguous_anywhere(site, reach)) return placement;
     // Once driver work cannot be avoided, waits that save some of it are the cheaper way.
@@ -43,16 +45,24 @@ bool MovieAllocator::wait_and_take(const Site& site, Address begin, Address end,
 
 std::optional<MovieAllocator::Placement> MovieAllocator::as_before(const Site& site, const Reach& reach) {
     if (!config_.recall || site.recall == nullptr || capturing_ > 0) return std::nullopt;
-    const auto place = site.recall->expect(site.bytes);
+    const auto place = site.recall->expect(site.bytes, site.timeline);
     if (!place) return std::nullopt;
+    // Slabs that nothing lies in are kept for small requests to come, but not where something else is expected.
+    const auto free_of_slabs = [&](Address begin, Address end) {
+        return site.pool.space.covers(begin, end, std::nullopt) || return_empty_slabs(site.pool, begin, end);
+    };
     if (place->view_base != 0) {
         const auto found = site.pool.view_at.find(place->view_base);
-        if (found == site.pool.view_at.end() || !is_ready(site, *found->second, reach.wait)) return std::nullopt;
-        return reuse(site, *found->second);
+        if (found == site.pool.view_at.end() || found->second->live_bytes != 0) return std::nullopt;
+        View& view = *found->second;
+        for (const HomeRange& range : home_ranges(view, view.head, site.bytes, grain_))
+            if (!free_of_slabs(range.begin, range.end)) return std::nullopt;
+        return is_ready(site, view, reach.wait) ? reuse(site, view) : std::nullopt;
     }
     const Address end = place->address + site.bytes;
     const auto stream = reach.wait ? std::nullopt : std::optional(site.timeline);
-    if (!site.pool.space.covers(place->address, end, stream)) return std::nullopt;
+    if (!free_of_slabs(place->address, end) || !site.pool.space.covers(place->address, end, stream))
+        return std::nullopt;
     const ArenaId arena = site.pool.space.arena_at(place->address);
     if (!wait_and_take(site, place->address, end, site.pool)) return std::nullopt;
     return Placement{.address = place->address, .pieces = {{place->address, end, arena, &site.pool}}};
@@ -130,6 +140,11 @@ std::optional<Piece> MovieAllocator::page_for_slab(const Site& site, ArenaId sla
     if (auto home = own_page_for_slab(site, slabs)) return home;
     if (may_grow && within_budget(grain_) && grow_grains(grown, 1, reach.ask)) return own_page_for_slab(site, slabs);
     if (auto home = own_page_for_slab(site, site.arena)) return home;
+    if (config_.policy == Policy::lean && capturing_ == 0 && reach.wait) {
+        if (auto home = page_of_others_for_slab(site, {})) return home;
+        const bool elsewhere = site.pool.space.clear(site.arena).best_fit(site.bytes).has_value();
+        if (!elsewhere && grow_ahead(grown)) return own_page_for_slab(site, slabs);
+    }
     if (capturing_ == 0)
         if (auto home = page_of_others_for_slab(site, reach)) return home;
     // No whole page is free. The odd ends of pages are of use to nobody else: the caller goes on with an extent of its

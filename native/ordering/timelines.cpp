@@ -1,8 +1,19 @@
 #include "ordering/timelines.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace movie {
+
+namespace {
+
+// An epoch is closed when it is as old as this part of what work usually takes until it is done: hardly any memory is
+// then held back longer because its event was recorded late. Events cost, so there are never more than one in so many
+// operations.
+constexpr double kPartOfWait = 1.0 / 4;
+constexpr double kLeastAge = 32;
+
+}  // namespace
 
 TimelineId Timelines::of(Stream stream) {
     const auto [found, fresh] = ids_.try_emplace(stream, static_cast<TimelineId>(lines_.size()));
@@ -11,6 +22,35 @@ TimelineId Timelines::of(Stream stream) {
         lines_.back().stream = stream;
     }
     return found->second;
+}
+
+Mark Timelines::now(TimelineId id) {
+    Line& line = lines_[id];
+    if (!line.marked) {
+        line.marked = true;
+        line.marked_at = ticks_;
+        if (!std::exchange(line.listed, true)) marked_.push_back(id);
+    }
+    return {id, line.open};
+}
+
+void Timelines::tick() {
+    ++ticks_;
+    // Where there is one stream nobody else ever wants its memory, and no event is needed.
+    if (lines_.size() > 1 && !capturing_) close_old_epochs();
+}
+
+bool Timelines::is_old(const Line& line) const {
+    return static_cast<double>(ticks_ - line.marked_at) >= std::max(kLeastAge, line.usual_wait * kPartOfWait);
+}
+
+void Timelines::close_old_epochs() {
+    std::erase_if(marked_, [this](TimelineId id) {
+        Line& line = lines_[id];
+        if (line.marked && is_old(line) && record(id) != Status::ok) line.marked_at = ticks_;  // some other time
+        line.listed = line.marked;
+        return !line.listed;
+    });
 }
 
 void Timelines::learn(Knowledge& knowledge, TimelineId id, Epoch epoch) {
@@ -40,6 +80,7 @@ Status Timelines::record(TimelineId id) {
     if (line.events.empty()) outstanding_.push_back(id);
     line.events.push_back({.epoch = line.open, .event = event.value, .at = ticks_, .known = line.known});
     ++line.open;
+    line.marked = false;
     return Status::ok;
 }
 

@@ -22,8 +22,8 @@ class Timelines {
     [[nodiscard]] Stream stream_of(TimelineId id) const { return lines_[id].stream; }
     [[nodiscard]] std::size_t size() const { return lines_.size(); }
 
-    // The place that all work queued on the stream so far lies in.
-    [[nodiscard]] Mark now(TimelineId id) const { return {id, lines_[id].open}; }
+    // The place that all work queued on the stream so far lies in: the mark of memory that is freed now.
+    [[nodiscard]] Mark now(TimelineId id);
     // The host has seen all work before the mark finished.
     [[nodiscard]] bool passed(Mark mark) const { return lines_[mark.timeline].passed >= mark.epoch; }
     [[nodiscard]] bool passed(const Fence& fence) const {
@@ -55,8 +55,9 @@ class Timelines {
     [[nodiscard]] bool outstanding() const { return !outstanding_.empty(); }
     // The open fence mark that was recorded first, of all timelines.
     [[nodiscard]] std::optional<Mark> oldest_outstanding() const;
-    // An allocator operation goes by: the unit of likely_wait().
-    void tick() { ++ticks_; }
+    // An allocator operation goes by: the unit of likely_wait(). Epochs that something was freed in do not stay open
+    // for long: who comes for that memory later finds an event that stands for little else, and has often passed.
+    void tick();
 
     // While any thread captures no event may be queried.
     void set_capturing(bool capturing) { capturing_ = capturing; }
@@ -74,6 +75,9 @@ class Timelines {
         Stream stream = 0;
         Epoch open = 1;
         Epoch passed = 0;
+        bool marked = false;          // something was freed in the open epoch
+        std::uint64_t marked_at = 0;  // the first of it, in ticks
+        bool listed = false;          // in marked_
         Knowledge known;
         std::deque<Recorded> events;  // not yet seen complete, in order
         double usual_wait = 1000;     // running mean of ticks from record to completion
@@ -83,12 +87,15 @@ class Timelines {
     static void learn(Knowledge& knowledge, TimelineId id, Epoch epoch);
     void pass(Line& line);  // its oldest event
     void drop_idle();
+    void close_old_epochs();
+    [[nodiscard]] bool is_old(const Line& line) const;
     const Recorded* covering(Mark mark) const;
 
     Driver& driver_;
     std::vector<Line> lines_;
     std::unordered_map<Stream, TimelineId> ids_;
     std::vector<TimelineId> outstanding_;  // lines with recorded events
+    std::vector<TimelineId> marked_;       // lines with marks in their open epoch, and some that had
     std::uint64_t ticks_ = 0;
     bool capturing_ = false;
 };

@@ -11,10 +11,11 @@
 #include <vector>
 
 #include "driver/types.h"
+#include "ordering/fence.h"
 
 namespace movie {
 
-// The requests of one stream in one pool, and where they went.
+// The requests of one stream, or of several, in one pool, and where they went.
 class Recall {
   public:
     struct Place {
@@ -22,10 +23,11 @@ class Recall {
         Address view_base = 0;  // of the view that it lay in; 0: none
     };
 
-    // Where a request of this size went the last time, if the requests before it have been the same as then for long
-    // enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better place.
-    [[nodiscard]] std::optional<Place> expect(Bytes bytes) const {
-        if (!trusted() || !remembered(cursor_) || at(cursor_).bytes != bytes) return std::nullopt;
+    // Where a request of this size by this stream went the last time, if the requests before it have been the same as
+    // then for long enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better
+    // place.
+    [[nodiscard]] std::optional<Place> expect(Bytes bytes, TimelineId stream) const {
+        if (!trusted() || !remembered(cursor_) || !at(cursor_).is(bytes, stream)) return std::nullopt;
         return at(cursor_).place;
     }
 
@@ -36,12 +38,12 @@ class Recall {
     [[nodiscard]] bool lasts() const { return followed_ >= std::max(kTrust, longest_ended_); }
 
     // The request was placed.
-    void record(Bytes bytes, Place place) {
-        const bool goes_on = followed_ > 0 && remembered(cursor_) && at(cursor_).bytes == bytes;
+    void record(Bytes bytes, TimelineId stream, Place place) {
+        const bool goes_on = followed_ > 0 && remembered(cursor_) && at(cursor_).is(bytes, stream);
         if (!goes_on) longest_ended_ = std::max(longest_ended_, followed_);
         followed_ = goes_on ? followed_ + 1 : 0;
         if (goes_on) ++cursor_;
-        push({bytes, place});
+        push({bytes, stream, place});
         if (next_ < kMatch) return;
         const auto [found, fresh] = seen_.try_emplace(hash_, next_);
         if (followed_ == 0 && !fresh && remembered(found->second)) {
@@ -55,7 +57,10 @@ class Recall {
   private:
     struct Entry {
         Bytes bytes = 0;
+        TimelineId stream = 0;
         Place place;
+        [[nodiscard]] bool is(Bytes size, TimelineId by) const { return bytes == size && stream == by; }
+        [[nodiscard]] std::uint64_t hash() const { return bytes ^ (std::uint64_t{stream} << 48); }
     };
     static constexpr std::uint64_t kMatch = 16;      // equal requests in a row by which a place in the past is found
     static constexpr std::uint64_t kTrust = 512;     // and those after which what came next then is expected again
@@ -80,9 +85,9 @@ class Recall {
         else
             log_[next_ % kMost] = entry;
         ++next_;
-        // A rolling hash of the last kMatch sizes.
-        hash_ = hash_ * kBase + entry.bytes;
-        if (next_ > kMatch) hash_ -= at(next_ - 1 - kMatch).bytes * power(kMatch);
+        // A rolling hash of the last kMatch requests.
+        hash_ = hash_ * kBase + entry.hash();
+        if (next_ > kMatch) hash_ -= at(next_ - 1 - kMatch).hash() * power(kMatch);
     }
 
     std::vector<Entry> log_;

@@ -10,18 +10,22 @@ MIB = 1 << 20
 MEMORY_CALLS = ("create", "release", "map", "unmap", "set_access", "reserve", "free")
 
 
-def iteration(seed: int, requests: int, streams: int) -> list[tuple[str, int, int, int]]:
+def iteration(seed: int, requests: int, streams: int, rare: float | None = None) -> list[tuple[str, int, int, int]]:
     """(alloc, id, bytes, stream) and (free, id, 0, 0) of one iteration that leaves nothing alive.
 
     All requests are above 1 MiB: `movie-lean` takes the pages of idle slabs for them and gives slabs others later, so
-    that with small requests between them its layout may go on moving.
+    that with many small requests between them its layout may go on moving. `rare`: the share of the last stream, which
+    may be far from asking often enough to be recognised alone.
     """
     draw = random.Random(seed)
     steps: list[tuple[str, int, int, int]] = []
     alive: list[int] = []
     for number in range(requests):
         size = int(draw.choice([2.4, 3.5, 7, 24, 70]) * MIB * draw.uniform(0.5, 1.5))
-        steps.append(("alloc", number, size, draw.randrange(streams)))
+        stream = draw.randrange(streams)
+        if rare is not None:
+            stream = streams - 1 if draw.random() < rare else draw.randrange(streams - 1)
+        steps.append(("alloc", number, size, stream))
         alive.append(number)
         while len(alive) > 40 or (alive and draw.random() < 0.45):
             steps.append(("free", alive.pop(draw.randrange(len(alive))), 0, 0))
@@ -38,11 +42,28 @@ def memory_calls(device: _core.ModelDevice) -> int:
 @pytest.mark.parametrize("streams", [1, 3])
 @pytest.mark.parametrize("seed", range(4))
 def test_iterations_that_are_alike_need_no_driver(name: str, streams: int, seed: int) -> None:
-    device = _core.ModelDevice()
+    made = calls_of(name, iteration(seed, 1000, streams), 8)
+    assert made[0] > 0
+    assert made[-3:] == [0, 0, 0], made
+
+
+@pytest.mark.parametrize("lag", [0, 700])
+@pytest.mark.parametrize("rare", [0.02, 0.1])
+@pytest.mark.parametrize("seed", range(4))
+def test_nor_where_a_stream_asks_seldom(rare: float, seed: int, lag: int) -> None:
+    made = calls_of("movie-lean", iteration(seed, 1000, 3, rare), 8, lag)
+    assert made[0] > 0
+    assert made[-3:] == [0, 0, 0], made
+
+
+def calls_of(name: str, steps: list[tuple[str, int, int, int]], iterations: int, lag: int = 0) -> list[int]:
+    """Driver calls for memory in each of the iterations."""
+    model = _core.ModelOptions()
+    model.lag = lag
+    device = _core.ModelDevice(model)
     allocator = _core.make_allocator(device, name, {})
-    steps = iteration(seed, 1000, streams)
     made = []
-    for _ in range(8):
+    for _ in range(iterations):
         before = memory_calls(device)
         blocks = {}
         for what, number, size, stream in steps:
@@ -52,8 +73,7 @@ def test_iterations_that_are_alike_need_no_driver(name: str, streams: int, seed:
             else:
                 allocator.free(blocks.pop(number))
         made.append(memory_calls(device) - before)
-    assert made[0] > 0
-    assert made[-3:] == [0, 0, 0], made
+    return made
 
 
 @pytest.mark.parametrize("name", ["movie", "movie-lean"])
