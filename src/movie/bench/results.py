@@ -33,7 +33,8 @@ def results(document: Mapping[str, Any], largest: Mapping[str, Any] | None, comm
         "# Results",
         f"Made by `{command}`; do not edit. The results are those of `movie bench --json FILE` (with `--report` where "
         "not all cells were run) and of `python -m movie.bench.largest`. What the figures mean, and what is real in "
-        "them: [bench.md](bench.md).",
+        "them: [bench.md](bench.md). Of which state of the allocators they are: "
+        "[README](../benchmarks/results/bench/README.md).",
         f"A phantom {document['card']} · costs {document['costs']} · lag {document['lag']:,} rows · {versions}. "
         f"{len(outcomes)} cells measured, {len(document['failed'])} not.",
         "## What it comes to",

@@ -95,16 +95,6 @@ WORKLOADS = (
     _workload("compiled transformer var", "compiled --lengths var"),
     _workload("resnet50 var", "vision --lengths var"),
     _workload("unet var", "diffusion --model unet-small --batch 4 --lengths var --iterations 4"),
-    _workload("opt-125m RLHF var", "rlhf --model opt-125m --batch 4 --length 128 --lengths var --iterations 2"),
-    _workload("qwen2-0.5b rollouts", "rollouts --model qwen2-0.5b --length 96 --lengths tail --iterations 1"),
-    _workload("mobilellm-125m micro-batches", "accumulation --model mobilellm-125m --lengths tail --iterations 2"),
-    _workload("mobilellm-125m packed", "packed --model mobilellm-125m --length 2048 --iterations 2"),
-    _workload("mobilellm-125m evaluated", "evaluating --model mobilellm-125m --lengths var --iterations 5"),
-    _workload(
-        "opt-125m checkpoints, 4 ranks",
-        "checkpointing --model opt-125m --strategy R --length 512 --iterations 5",
-        launcher=(*_PYTHON, "torch.distributed.run", "--nproc-per-node", "4", "-m"),
-    ),
 )
 
 
