@@ -10,7 +10,8 @@ from movie.sizes import looks_like_size, parse_size
 POLICIES = ("auto", "lean")
 FALLBACKS = ("error", "native")
 BRIDGES = ("auto", "off", "require")
-
+_GRAIN = 2 << 20  # bytes, of which pages are multiples
+_LARGEST_PAGE = 512 << 20
 
 # Those of the environment that choose a configuration.
 VARIABLES = (
@@ -56,6 +57,11 @@ class Config:
         for what, size in (("memory", self.memory), ("budget", self.budget)):
             if size is not None and parse_size(size, what=what) == 0:
                 raise InputError(f"{what} {size!r} leaves nothing: leave it out where there is to be no limit")
+        if self.page is not None:
+            # The core refuses it as well, but knows it as a number only.
+            page = parse_size(self.page, what="page")
+            if page % _GRAIN or not 0 < page <= _LARGEST_PAGE:
+                raise InputError(f"page {self.page!r} is not a multiple of 2 MiB, up to 512 MiB")
         self._check_options()
 
     @classmethod
