@@ -128,7 +128,8 @@ def run(folder: Path, variables: dict[str, str], *arguments: str) -> str:
 
 def on_phantom(folder: Path, card: str, expandable: bool) -> str:
     settings = PhantomSettings(find_card(card), quiet=True)
-    with phantom_environment(settings, {"PYTORCH_CUDA_ALLOC_CONF": f"expandable_segments:{expandable}"}) as variables:
+    chosen = {**os.environ, "PYTORCH_CUDA_ALLOC_CONF": f"expandable_segments:{expandable}"}
+    with phantom_environment(settings, chosen) as variables:
         return run(folder, variables, str(SCRIPT))
 
 
