@@ -45,7 +45,8 @@ sanitize: $(VENV)/.tools ## run the native tests under the address, undefined-be
 	@set -e; for run in 'address parts replays soaks faults phantom' 'thread soaks phantom'; do \
 	  set -- $$run; sanitizer=$$1; shift; build=$(VENV)/sanitize-$$sanitizer; \
 	  $(BIN)/cmake -S . -B $$build -G Ninja -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DCMAKE_BUILD_TYPE=None \
-	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer > $$build.log; \
+	    -DCMAKE_CXX_FLAGS='-O1 -g' -DMOVIE_NATIVE_TESTS=ON -DMOVIE_SANITIZE=$$sanitizer \
+	    -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON > $$build.log; \
 	  for test; do \
 	    $(BIN)/cmake --build $$build --target test_$$test >> $$build.log || { cat $$build.log; exit 1; }; \
 	    echo "== $$sanitizer: $$test"; $$build/tests/native/test_$$test; \
