@@ -29,6 +29,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::from_free_memory(const 
     // A free range before a view: a block in a view scatters over ranges that later requests could have had whole.
     if (auto placement = contiguous_anywhere(site, {})) return placement;
     if (auto placement = ready_view(site, {})) return placement;
+    if (reach.wait) timelines_.want();
     if (reach.wait && config_.policy == Policy::lean)
         if (auto placement = spare_a_wait(site, reach)) return placement;
     if (reach.wait)

@@ -182,6 +182,7 @@ std::optional<MovieAllocator::Placement> MovieAllocator::occupy(const Site& site
 
 bool MovieAllocator::wait_for(const Site& site, const Fence& fence) {
     if (timelines_.implied(site.timeline, fence)) return true;
+    timelines_.want();
     if (capturing_ > 0 || timelines_.wait_on_device(site.timeline, fence) != Status::ok) return false;
     for (const auto& pool : pools_) pool->space.refresh();
     return true;

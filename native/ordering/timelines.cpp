@@ -12,6 +12,11 @@ namespace {
 // operations.
 constexpr double kPartOfWait = 1.0 / 4;
 constexpr double kLeastAge = 32;
+// Operations after the last look at other streams' memory in which there may well be another.
+constexpr std::uint64_t kInterest = 1 << 14;
+// A question is a call of the driver. It is asked again when an event has become older by this part of its age: what is
+// not asked for at once is known late by no more than that.
+constexpr std::uint64_t kPartOfAge = 16;
 
 }  // namespace
 
@@ -36,8 +41,8 @@ Mark Timelines::now(TimelineId id) {
 
 void Timelines::tick() {
     ++ticks_;
-    // Where there is one stream nobody else ever wants its memory, and no event is needed.
-    if (lines_.size() > 1 && !capturing_) close_old_epochs();
+    // Where nobody wants the memory of others no event is needed.
+    if (wanted_at_ != 0 && ticks_ - wanted_at_ < kInterest && !capturing_) close_old_epochs();
 }
 
 bool Timelines::is_old(const Line& line) const {
@@ -116,6 +121,7 @@ void Timelines::pass(Line& line) {
     line.passed = std::max(line.passed, front.epoch);
     driver_.event_destroy(front.event);
     line.events.pop_front();
+    line.ask_at = 0;
     // What the stream waited for before that event has passed too, and with it the events that stand for it.
     for (TimelineId id = 0; id < front.known.size(); ++id) {
         Line& other = lines_[id];
@@ -146,7 +152,7 @@ bool Timelines::collect(const std::function<void(Stream, Epoch)>& seen) {
     bool any = false;
     for (const TimelineId id : outstanding_) {
         Line& line = lines_[id];
-        while (!line.events.empty() && driver_.event_query(line.events.front().event) == Status::ok) {
+        while (!line.events.empty() && front_passed(line)) {
             if (seen) seen(line.stream, line.events.front().epoch);
             pass(line);
             any = true;
@@ -154,6 +160,14 @@ bool Timelines::collect(const std::function<void(Stream, Epoch)>& seen) {
     }
     if (any) drop_idle();
     return any;
+}
+
+bool Timelines::front_passed(Line& line) {
+    if (ticks_ < line.ask_at) return false;
+    const Recorded& front = line.events.front();
+    if (driver_.event_query(front.event) == Status::ok) return true;
+    line.ask_at = ticks_ + (ticks_ - front.at) / kPartOfAge;
+    return false;
 }
 
 std::optional<Mark> Timelines::oldest_outstanding() const {

@@ -49,15 +49,19 @@ class Timelines {
     // The host waits for the mark.
     Status wait_on_host(Mark mark);
 
-    // Asks for the completion of recorded events, oldest first; true if any epoch passed. Never waits. `seen` is told
-    // of each event that turned out complete, by its stream and epoch: the which event of the stream it is, from 1.
+    // Asks for the completion of recorded events, oldest first, for each the less often the longer it has taken
+    // already; true if any epoch passed. Never waits. `seen` is told of each event that turned out complete, by its
+    // stream and epoch: the which event of the stream it is, from 1.
     bool collect(const std::function<void(Stream, Epoch)>& seen = {});
     [[nodiscard]] bool outstanding() const { return !outstanding_.empty(); }
     // The open fence mark that was recorded first, of all timelines.
     [[nodiscard]] std::optional<Mark> oldest_outstanding() const;
-    // An allocator operation goes by: the unit of likely_wait(). Epochs that something was freed in do not stay open
-    // for long: who comes for that memory later finds an event that stands for little else, and has often passed.
+    // An allocator operation goes by: the unit of likely_wait(). While streams want each other's memory, epochs that
+    // something was freed in do not stay open for long: who comes for that memory later finds an event that stands for
+    // little else, and has often passed.
     void tick();
+    // A stream looks for memory of others.
+    void want() { wanted_at_ = ticks_; }
 
     // While any thread captures no event may be queried.
     void set_capturing(bool capturing) { capturing_ = capturing; }
@@ -80,6 +84,7 @@ class Timelines {
         bool listed = false;          // in marked_
         Knowledge known;
         std::deque<Recorded> events;  // not yet seen complete, in order
+        std::uint64_t ask_at = 0;     // when the first of them is worth a question again, in ticks
         double usual_wait = 1000;     // running mean of ticks from record to completion
     };
 
@@ -89,6 +94,8 @@ class Timelines {
     void drop_idle();
     void close_old_epochs();
     [[nodiscard]] bool is_old(const Line& line) const;
+    // Whether its first event is known to have passed.
+    bool front_passed(Line& line);
     const Recorded* covering(Mark mark) const;
 
     Driver& driver_;
@@ -97,6 +104,7 @@ class Timelines {
     std::vector<TimelineId> outstanding_;  // lines with recorded events
     std::vector<TimelineId> marked_;       // lines with marks in their open epoch, and some that had
     std::uint64_t ticks_ = 0;
+    std::uint64_t wanted_at_ = 0;  // 0: never
     bool capturing_ = false;
 };
 
