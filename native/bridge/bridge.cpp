@@ -78,10 +78,10 @@ class Bridge final : public Pluggable {
     void* raw_alloc_with_stream(std::size_t size, cudaStream_t stream) override {
         return get(size, current_device(), stream);
     }
-    void raw_delete(void* address) override {
-        if (c10::memoryProfilingEnabled() && address != nullptr) report(address, device_of(address), -1);
-        core->release(address);
-    }
+    void raw_delete(void* address) override { free_block(address); }
+    // By it torch also knows memory of its present allocator. The one of the base class will not do: that of torch 2.6
+    // expects the base class's own notes on the block instead of an address.
+    c10::DeleterFnPtr raw_deleter() const override { return &free_block; }
 
     // Without this a library that sizes its workspace by what is left (cuDNN's search for algorithms) cannot run.
     void cacheInfo(c10::DeviceIndex device, std::size_t* largest) override {
@@ -245,9 +245,13 @@ class Bridge final : public Pluggable {
         return address;
     }
 
-    // What frees it is the deleter by which torch knows memory of its present allocator.
+    static void free_block(void* address) {
+        if (c10::memoryProfilingEnabled() && address != nullptr) report(address, device_of(address), -1);
+        core->release(address);
+    }
+
     c10::DataPtr held(void* address, c10::DeviceIndex device) {
-        return {address, address, raw_deleter(), c10::Device(c10::kCUDA, device)};
+        return {address, address, &free_block, c10::Device(c10::kCUDA, device)};
     }
 
     static c10::Device device_of(void* address) {
