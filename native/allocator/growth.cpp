@@ -10,9 +10,15 @@ namespace {
 
 // Requests between two looks at what the card has left, when it was full at the last: other owners come and go.
 constexpr std::uint64_t kAskAgain = 64;
-// Pages are at most this part of what the card has left. Large ones save calls, but what is free in the middle of one
-// cannot be put together with anything; a few dozen of them are in that state at a time.
+// Pages are at most this part of all that there is, and of what the card has left. Large ones save calls, but what is
+// free in the middle of one cannot be put together with anything; some dozens of them are in that state at a time.
+constexpr Bytes kPartOfCard = 8192;
 constexpr Bytes kPartOfRoom = 4096;
+// Once the run has used its memory so many times over that what is left of the card is mostly spare, a large request
+// may have larger pages: of this part of what is left, and of the request, a few of whose pages may be cut later.
+constexpr Bytes kTurns = 16;
+constexpr Bytes kPartOfSpare = 128;
+constexpr Bytes kPartOfRequest = 16;
 // Where pages are at least this many grains, a view is so few driver calls that growth need not waste memory.
 constexpr std::uint32_t kThriftyPage = 4;
 // What may be reserved beyond what was in use at most: a fiftieth of it, and a little for small programs.
@@ -53,11 +59,14 @@ MovieAllocator::Growth MovieAllocator::plan_growth(const Site& site) const {
     return best;
 }
 
-std::uint32_t MovieAllocator::most_grains() const {
+std::uint32_t MovieAllocator::most_grains(Bytes growth) const {
     Bytes room = room_;
     if (cap_ != 0) room = std::min(room, cap_ - std::min(cap_, reserved_));
     if (config_.budget != 0) room = std::min(room, config_.budget - std::min(config_.budget, reserved_));
-    const Bytes most = std::min(config_.largest_page, room / kPartOfRoom) / grain_;
+    Bytes most = std::min(room / kPartOfRoom, (reserved_ + room) / kPartOfCard);
+    if (most_in_use_ != 0 && freed_ / kTurns >= most_in_use_)
+        most = std::max(most, std::min(room / kPartOfSpare, growth / kPartOfRequest));
+    most = std::min(config_.largest_page, most) / grain_;
     return static_cast<std::uint32_t>(std::bit_floor(std::max<Bytes>(most, 1)));
 }
 
@@ -65,7 +74,7 @@ bool MovieAllocator::fill(Pool& pool, ArenaId arena, Address begin, Address end)
     clear_debris();
     if (debris_.blocks_addresses()) return false;
     std::uint64_t pages = 0;
-    const Status status = pool.arenas[arena]->fill(begin, end, most_grains(), capturing_ == 0, pages);
+    const Status status = pool.arenas[arena]->fill(begin, end, most_grains(end - begin), capturing_ == 0, pages);
     if (status != Status::ok) {
         if (status == Status::out_of_memory) room_ = 0;
         count_debris();
@@ -133,7 +142,8 @@ std::optional<MovieAllocator::Placement> MovieAllocator::grow_within_budget(cons
 }
 
 bool MovieAllocator::wastes(const Site& site) const {
-    if (most_grains() < kThriftyPage) return false;
+    // What one pool wastes no other can use: there it is not made good by what is stitched later.
+    if (site.pool.id == 0 && most_grains() < kThriftyPage) return false;
     const Bytes needed =
         std::max(most_in_use_, static_cast<Bytes>(statistics_.allocated_bytes[PoolKind::all].current) + site.bytes);
     const Bytes enough = needed + needed / kPartSpare + kSpare;

@@ -207,6 +207,7 @@ void MovieAllocator::retire(LiveBlock& block, std::uint64_t context) {
     statistics_.allocation.decrease(kind, 1);
     statistics_.allocated_bytes.decrease(kind, size);
     statistics_.requested_bytes.decrease(kind, static_cast<std::int64_t>(block.requested));
+    freed_ += block.size;
     const HistoryEvent event{.kind = HistoryEvent::Kind::free_requested,
                              .address = address,
                              .size = block.requested,

@@ -211,8 +211,8 @@ class MovieAllocator final : public Allocator {
     // --- growth.cpp
     bool has_room(Bytes bytes, bool ask);
     [[nodiscard]] Growth plan_growth(const Site& site) const;
-    // How large a page may be that is obtained now, in grains.
-    [[nodiscard]] std::uint32_t most_grains() const;
+    // How large a page may be, in grains, that is obtained now for so many bytes.
+    [[nodiscard]] std::uint32_t most_grains(Bytes growth = 0) const;
     bool fill(Pool& pool, ArenaId arena, Address begin, Address end);
     void count_reserved(std::int64_t bytes, std::int64_t pages);
     // Memory that the driver refused to take back is still reserved, and of no use.
@@ -302,6 +302,7 @@ class MovieAllocator final : public Allocator {
     Debris::Held debris_held_;  // of which in the debris
     Bytes withheld_ = 0;        // of lenders' pages, beyond the blocks in them
     Bytes most_in_use_ = 0;     // by blocks, after rounding
+    Bytes freed_ = 0;           // of blocks, since the beginning
     Bytes room_ = 0;            // what the card had left when it was last asked, less what was taken since
     std::uint64_t mapped_ = 0;  // grains mapped in views
     std::size_t view_count_ = 0;

@@ -101,12 +101,18 @@ MovieAllocator::Recipe MovieAllocator::recipe_for(const FreePages& free, Bytes b
         std::sort(tails.begin(), tails.end(), by_size);
         std::optional<Recipe> best;
         Bytes least = 0;
-        auto tail = tails.rbegin();
+        auto last = tails.rbegin();
         for (const OddEnd* head : heads) {
-            while (tail != tails.rend() && std::next(tail) != tails.rend() &&
-                   head->size() + (*std::next(tail))->size() >= wanted)
-                ++tail;
-            if (tail == tails.rend()) break;
+            while (last != tails.rend() && std::next(last) != tails.rend() &&
+                   head->size() + (*std::next(last))->size() >= wanted)
+                ++last;
+            if (last == tails.rend()) break;
+            // A view has no page twice: once all of it is free, a longer block would lie there twice.
+            auto tail = last;
+            if (table_.floor((*tail)->begin) == table_.floor(head->begin)) {
+                if (tail == tails.rbegin()) continue;
+                --tail;
+            }
             const Bytes sum = head->size() + (*tail)->size();
             if (sum < wanted || (best && sum >= least)) continue;
             best = Recipe{grains, head, *tail, head->size()};
