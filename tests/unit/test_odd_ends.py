@@ -1,5 +1,7 @@
 """Views that begin in the free end of one page and end in the free beginning of another."""
 
+import random
+
 import pytest
 
 from movie import _core
@@ -57,3 +59,28 @@ def test_ends_of_two_pages_are_joined() -> None:
     assert run.reserved == reserved
     assert run.allocator.views()["created"] == 1
     run.watch.check_all()
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("name", ["movie", "movie-lean"])
+def test_blocks_not_much_longer_than_pages(name: str, seed: int) -> None:
+    """Large pages on an ample card, and requests of their size and less: most of what is free are ends of pages."""
+    model = _core.ModelOptions()
+    model.capacity, model.lag = 1 << 40, 50
+    device = _core.ModelDevice(model)
+    watch = _core.Watch(device, 64)
+    allocator = watch.make(name, {"largest_page": str(32 * MIB)})
+    draw = random.Random(seed)
+    live: list[int] = []
+    for _ in range(10_000):
+        stream = draw.randrange(4)
+        device.advance(stream)
+        if live and draw.random() < len(live) / 120:
+            allocator.free(live.pop(draw.randrange(len(live))))
+        else:
+            size = draw.choice((2, 3, 5, 8, 21, 33, 70)) * MIB - draw.randrange(2) * draw.randrange(MIB)
+            live.append(allocator.malloc(size, stream, 0))
+            if draw.random() < 0.1:
+                allocator.record_stream(live[-1], draw.randrange(10))
+    assert allocator.views()["created"] > 10
+    watch.check_all()
