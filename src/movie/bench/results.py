@@ -2,10 +2,12 @@
 
     python -m movie.bench.results RESULTS.json [LARGEST.json] > docs/results.md
 
-RESULTS is a document of `movie bench --json`, LARGEST one of `python -m movie.bench.largest`. Every place where a
+RESULTS is a document of `movie bench --json`, LARGEST one of `python -m movie.bench.largest`; both may be packed by
+gzip. Every place where a
 target is missed is named, and every cell that was not run: nothing is left out by hand.
 """
 
+import gzip
 import json
 import sys
 from collections.abc import Mapping, Sequence
@@ -118,12 +120,18 @@ def _list(texts: Sequence[str]) -> str:
     return "\n".join(f"- {text}" for text in texts)
 
 
+def _read(path: Path) -> dict[str, Any]:
+    packed = path.read_bytes()
+    document: dict[str, Any] = json.loads(gzip.decompress(packed) if path.suffix == ".gz" else packed)
+    return document
+
+
 def main(arguments: Sequence[str]) -> int:
     """0 when the page is written."""
     if not 1 <= len(arguments) <= 2:
-        print("usage: python -m movie.bench.results RESULTS.json [LARGEST.json]", file=sys.stderr)
+        print("usage: python -m movie.bench.results RESULTS.json[.gz] [LARGEST.json[.gz]]", file=sys.stderr)
         return 2
-    document, *more = [json.loads(Path(name).read_text(encoding="utf-8")) for name in arguments]
+    document, *more = [_read(Path(name)) for name in arguments]
     command = " ".join(("python -m movie.bench.results", *arguments))
     sys.stdout.write(results(document, more[0] if more else None, command))
     return 0
