@@ -11,7 +11,8 @@ again), where tests/integration/phantom_scripts/small_training.py runs in five w
 - movie: under MOVie without the bridge; bridge: under MOVie with a bridge compiled against the release.
 
 The lists of symbols are compared with what the release imports. A release that cannot be had is named with pip's
-reason. Exits with 1 if one that could be had does not work.
+reason: where that is a constraint in pip's own configuration, PIP_CONSTRAINT=/dev/null in the environment leaves it
+out. Exits with 1 if one that could be had does not work.
 """
 
 import argparse
@@ -71,6 +72,16 @@ def reason(text: str) -> str:
     return (errors or lines or ["no output"])[-1][:160]
 
 
+def refusal(output: str, errors: str) -> str:
+    """Why pip did not install something. Which requirements are in conflict, it says in its output alone."""
+    said = [line.strip() for line in output.splitlines()]
+    if "The conflict is caused by:" not in said:
+        return reason(errors)
+    caused = said[said.index("The conflict is caused by:") + 1 :]
+    caused = caused[: caused.index("")] if "" in caused else caused
+    return "; ".join(caused)[:160]
+
+
 def install_movie(folder: Path, wheels: Path) -> None:
     """Installs MOVie beside a release, from a wheel that is built for the first of them."""
     if not list(wheels.glob("*.whl")):
@@ -91,7 +102,7 @@ def install(release: str, folder: Path, python: str) -> str:
         "-m",
         "pip",
         "install",
-        "-q",
+        "--progress-bar=off",
         "--no-cache-dir",
         f"torch==={release}",
         "setuptools",  # what compiles extensions of torch needs it
@@ -100,7 +111,7 @@ def install(release: str, folder: Path, python: str) -> str:
         result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"not installable: took longer than {INSTALL_SECONDS} s"
-    return "" if result.returncode == 0 else f"not installable: {reason(result.stderr)}"
+    return "" if result.returncode == 0 else f"not installable: {refusal(result.stdout, result.stderr)}"
 
 
 class Trouble(Exception):
