@@ -133,7 +133,7 @@ def run(folder: Path, variables: dict[str, str], *arguments: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise Trouble(f"took longer than {RUN_SECONDS} s") from error
     if result.returncode != 0:
-        raise Trouble(f"exit code {result.returncode}: {reason(result.stderr)}")
+        raise Trouble(f"exit code {result.returncode}: {reason(result.stderr or result.stdout)}")
     return result.stdout
 
 

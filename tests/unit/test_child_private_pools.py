@@ -41,10 +41,9 @@ def torch_of(version: str, card: Card) -> Any:
 
     native = SimpleNamespace(
         _cuda_emptyCache=card.give_back,
-        _cuda_memorySnapshot=card.snapshot,
         _cuda_endAllocateToPool=lambda: card.add(16384, (2, 0)),
     )
-    memory = SimpleNamespace(_cuda_endAllocateToPool=native._cuda_endAllocateToPool)
+    memory = SimpleNamespace(_snapshot=card.snapshot, _cuda_endAllocateToPool=native._cuda_endAllocateToPool)
     cuda = SimpleNamespace(CUDAGraph=Graph, MemPool=MemPool, memory=memory)
     return SimpleNamespace(__version__=version, _C=native, cuda=cuda)
 
@@ -57,7 +56,7 @@ def card() -> Card:
 
 
 def test_a_graph_is_noted_before_the_cache_is_emptied(card):
-    torch = torch_of("2.7.1+cu128", card)
+    torch = torch_of("2.8.0+cu128", card)
     pools = PrivatePools(torch)
     torch._C._cuda_emptyCache()
     assert (pools.segments, card.looks) == ([], 0)  # nothing to see before the first graph
@@ -86,7 +85,7 @@ def test_a_graph_is_noted_before_it_is_reset(card):
     assert len(pools.segments) == 1
 
 
-@pytest.mark.parametrize("version", ["2.8.0", "2.10.0+cu128", "2.14.1"])
+@pytest.mark.parametrize("version", ["2.9.1", "2.10.0+cu128", "2.14.1"])
 def test_nothing_is_done_where_events_name_their_pools(card, version):
     torch = torch_of(version, card)
     pools = PrivatePools(torch)

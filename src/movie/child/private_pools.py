@@ -1,6 +1,6 @@
 """The segments of CUDA graphs and MemPools, noted before they can be given back.
 
-Up to 2.7, torch does not say in its history which pool an event is of. The final snapshot tells it of the segments that
+Up to 2.8, torch does not say in its history which pool an event is of. The final snapshot tells it of the segments that
 are there at the end. Those that are not have to be looked at earlier: when pools may have grown and the program is
 about to call what gives memory back. (What stays unknown: pools whose memory an allocation gives back on its own, when
 it finds none, before any such call.)
@@ -13,7 +13,7 @@ from typing import Any
 
 from .calls import call_after, call_before
 
-NAMED_SINCE = (2, 8)  # torch
+NAMED_SINCE = (2, 9)  # torch
 _GIVES_BACK = ("_cuda_emptyCache", "_accelerator_emptyCache")
 
 
@@ -55,7 +55,7 @@ class PrivatePools:
         if self._stopped or not self._grown or os.getpid() != self._process:
             return
         self._grown = False
-        snapshot = self._torch._C._cuda_memorySnapshot()
+        snapshot = self._torch.cuda.memory._snapshot()
         for segment in snapshot["segments"]:
             pool = tuple(segment["segment_pool_id"])
             if pool != (0, 0):

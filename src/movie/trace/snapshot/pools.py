@@ -1,4 +1,4 @@
-"""Pools of events that do not name theirs, as those of torch before 2.8: they are the pools of the segments around."""
+"""Pools of events that do not name theirs, as those of torch before 2.9: they are the pools of the segments around."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
