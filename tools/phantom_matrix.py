@@ -48,13 +48,18 @@ ROOM = 8 << 30  # bytes that one environment needs for a while
 
 @dataclass
 class Outcome:
-    """What one release did. `modes`: allocator to "ok" or what went wrong. `problem`: why it was not tried."""
+    """What one release did.
+
+    `modes`: allocator to "ok" or what went wrong. `ties`: the rule among blocks of one size that fits the capture.
+    `problem`: why it was not tried.
+    """
 
     release: str
     problem: str = ""
     cuda: str = ""
     cudnn: int = 0
     symbols: str = ""
+    ties: str = ""
     modes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0
 
@@ -147,8 +152,9 @@ def on_phantom(folder: Path, card: str, expandable: bool) -> str:
 def captured(folder: Path, card: str) -> str:
     program = (str(folder / "venv/bin/python"), str(SCRIPT))
     said = run(folder, {}, "-m", "movie", "capture", "--device", card, "-o", "run.parquet", "--", *program)
-    run(folder, {}, "-m", "movie.evaluate.fidelity", "run.parquet")
-    return said
+    found = run(folder, {}, "-m", "movie.evaluate.fidelity", "run.parquet")
+    ties = found.splitlines()[1].split()[0]
+    return json.dumps({**json.loads(said.splitlines()[-1]), "ties": ties})
 
 
 def under_movie(folder: Path, card: str, bridge: bool) -> str:
@@ -194,6 +200,7 @@ def attempt(release: str, wheels: Path, python: str, card: str) -> Outcome:
             for mode in MODES:
                 outcome.modes[mode], document = try_mode(folder, mode, card)
                 outcome.cuda = str(document.get("cuda") or outcome.cuda)
+                outcome.ties = str(document.get("ties") or outcome.ties)
                 outcome.cudnn = int(str(document.get("cudnn") or outcome.cudnn))
     outcome.seconds = time.monotonic() - started
     return outcome
@@ -205,7 +212,7 @@ def row(outcome: Outcome) -> str:
         return start + outcome.problem
     modes = "  ".join(f"{mode}: {result}" for mode, result in outcome.modes.items())
     versions = f"CUDA {outcome.cuda:5} cuDNN {outcome.cudnn:<6}"
-    return f"{start}{versions}  symbols: {outcome.symbols}  {modes}  ({outcome.seconds:.0f} s)"
+    return f"{start}{versions}  symbols: {outcome.symbols}  {modes}  ties: {outcome.ties}  ({outcome.seconds:.0f} s)"
 
 
 def main() -> int:
