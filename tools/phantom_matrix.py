@@ -71,9 +71,10 @@ class Outcome:
 def reason(text: str) -> str:
     """The line of a program's output that tells best why it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if " is a phantom: " not in line]  # said at the start of each run
     if said := [line for line in lines if line.startswith("phantom:")]:
         return said[0][:160]  # the ones after it say what to do
-    errors = [line for line in lines if line.startswith("ERROR:") or re.match(r"\w*(Error|Exception)\b", line)]
+    errors = [line for line in lines if re.match(r"ERROR:|what\(\):|\w*(Error|Exception)\b", line)]
     return (errors or lines or ["no output"])[-1][:160]
 
 

@@ -36,6 +36,10 @@ def test_a_release_that_cannot_be_had_is_named_with_the_reason() -> None:
         ("Traceback\n  File x\nRuntimeError: why\n", "RuntimeError: why"),
         ("phantom: cufftCreate is not implemented\nphantom: what to do\n", "phantom: cufftCreate is not implemented"),
         ("one\ntwo\n", "two"),
+        (
+            "phantom: this T4 is a phantom: no such card is used\nterminate called\n  what():  why\nframe #0\n",
+            "what():  why",
+        ),
         ("", "no output"),
     ],
 )

@@ -8,11 +8,13 @@ from typing import Any
 from movie.child.after_import import after_import
 
 _NCCL_HOOK = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
+_REGISTERING = ("nccl2", "nccl-lazy")  # backends of torch.distributed
 
 
 def arrange_limits(torch: Any, bridged: bool) -> None:
     """`bridged`: the compiled bridge answers torch's C++ code."""
     _without_nccl_hook()
+    after_import("torch.distributed.distributed_c10d", _without_registering_backends)
     if not bridged:
         after_import("torch._inductor.config", _plain_graphs)
         _without_cudnn_search(torch)
@@ -28,6 +30,29 @@ def _without_nccl_hook() -> None:
     ends the process where the allocator does not take part (under expandable segments it ignores the variable, too)."""
     if os.environ.pop(_NCCL_HOOK, "") not in ("", "0"):
         warnings.warn(f"{_NCCL_HOOK} has no effect under MOVie", RuntimeWarning, stacklevel=5)
+
+
+def _without_registering_backends(distributed: Any) -> None:
+    """PyTorch 2.15 has a second backend for NCCL, which "nccl" now means and which registers all memory: it ends the
+    process where the allocator does not take part. "nccl" means the first one here, as before and as with
+    TORCH_DIST_USE_NCCL2=0; whoever names another gets an error in place of an abort."""
+    second = getattr(distributed, "_create_nccl2_process_group", None)
+    if second is None:
+        return
+    chosen = distributed.Backend._plugins.get("NCCL")  # none until it is first used
+    if chosen is None or chosen.creator_fn is second:
+        distributed._register_builtin_nccl_as_legacy()
+    for name in _REGISTERING:
+        distributed.Backend.register_backend(name, _refusal_of(name), extended_api=True, devices=["cuda"])
+
+
+def _refusal_of(backend: str) -> Callable[..., Any]:
+    def refuse(*_: Any) -> None:
+        raise RuntimeError(
+            f"MOVie does not support the backend {backend!r}, which registers memory with NCCL: use 'nccl'"
+        )
+
+    return refuse
 
 
 def _without_cudnn_search(torch: Any) -> None:
