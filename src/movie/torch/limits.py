@@ -8,6 +8,7 @@ from typing import Any
 from movie.child.after_import import after_import
 
 _NCCL_HOOK = "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK"
+_NCCL_CHOICE = "TORCH_DIST_USE_NCCL2"
 _REGISTERING = ("nccl2", "nccl-lazy")  # backends of torch.distributed
 
 
@@ -33,15 +34,23 @@ def _without_nccl_hook() -> None:
 
 
 def _without_registering_backends(distributed: Any) -> None:
-    """PyTorch 2.15 has a second backend for NCCL, which "nccl" now means and which registers all memory: it ends the
-    process where the allocator does not take part. "nccl" means the first one here, as before and as with
-    TORCH_DIST_USE_NCCL2=0; whoever names another gets an error in place of an abort."""
+    """PyTorch has a second backend for NCCL since 2.14; since 2.15 "nccl" means that (in 2.14 if asked for). It
+    registers all memory, and ends the process where the allocator does not take part. Here "nccl" means the first one,
+    and whoever names the other gets an error in place of an abort."""
     second = getattr(distributed, "_create_nccl2_process_group", None)
     if second is None:
         return
     chosen = distributed.Backend._plugins.get("NCCL")  # none until it is first used
     if chosen is None or chosen.creator_fn is second:
-        distributed._register_builtin_nccl_as_legacy()
+        wanted = os.environ.get(_NCCL_CHOICE)
+        if wanted not in (None, "", "0"):
+            warnings.warn(f"{_NCCL_CHOICE} has no effect under MOVie", RuntimeWarning, stacklevel=6)
+        os.environ[_NCCL_CHOICE] = "0"
+        distributed._register_builtin_nccl_backend()  # looks at the variable here, and nowhere else
+        if wanted is None:
+            del os.environ[_NCCL_CHOICE]
+        else:
+            os.environ[_NCCL_CHOICE] = wanted
     for name in _REGISTERING:
         distributed.Backend.register_backend(name, _refusal_of(name), extended_api=True, devices=["cuda"])
 
