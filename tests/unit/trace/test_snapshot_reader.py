@@ -380,9 +380,10 @@ def test_pools_of_segments_that_were_given_back(tmp_path):
         *free(BASE + MIB, 5),
         event("segment_free", BASE, 2 * MIB),
     ]
-    noted = [0, 7, BASE, 2 * MIB, (0, 7)]
+    noted = [0, 6, BASE, 2 * MIB, (0, 7)]
+    again = [0, 9, BASE, 2 * MIB, (0, 7)]
     other = [1, 7, BASE, 2 * MIB, (0, 8)]  # of another device
-    trace = read(tmp_path, snapshot(life * 3, [], private_segments=[noted, other]))
+    trace = read(tmp_path, snapshot(life * 3, [], private_segments=[noted, other, again]))
     assert trace.pools == ("default", "0:7", "0:8")
     kept = trace.action != Action.EMPTY_CACHE
     assert trace.pool[kept].tolist() == [0] * 5 + [1] * 5 + [0] * 5

@@ -63,43 +63,58 @@ def fill_pools(events: Events, rewound: Rewound, final: list[Segment], noted: li
         for segment, born in zip(final, rewound.born.tolist(), strict=True):
             if segment.pool:
                 fill(segment.address, segment.address + segment.size, born, len(events), segment.pool)
+        releases = _Releases(events)
+        known: dict[NotedSegment, int] = {}  # with row 0: up to which event its life is filled in
         for seen in noted:
-            for low, high, first, end in _life(events, seen):
-                fill(low, high, first, end, seen.pool)
+            at = int(np.searchsorted(events.row, seen.row))
+            anytime = seen._replace(row=0)
+            if at < known.get(anytime, 0):
+                continue  # noted before, and not given back since
+            after = list(releases.life_after(at, seen.address, seen.address + seen.size))
+            for low, high, end in after:
+                fill(low, high, at, end, seen.pool)
+            for low, high, first in releases.life_before(at, seen.address, seen.address + seen.size):
+                fill(low, high, first, at, seen.pool)
+            known[anytime] = min(end for _, _, end in after)
     events.pool[events.pool == UNKNOWN_POOL] = 0
 
 
-def _life(events: Events, seen: NotedSegment) -> Iterator[tuple[int, int, int, int]]:
-    """Where and when the memory of a noted segment was this segment: low, high, the first event, the one after the end.
+class _Releases:
+    """Where and when memory was given back: so long had the memory of a noted segment been this segment, or stayed it.
 
-    From when the memory there was last given back until it is so again. Parts of an expandable segment can be
-    given back alone: the others live on.
+    Parts of an expandable segment can be given back alone: the others live on.
     """
-    released = np.flatnonzero(np.isin(events.action, _RELEASES))
-    starts = events.address[released]
-    ends = starts + events.bytes[released]
-    at = int(np.searchsorted(events.row, seen.row))
-    split = int(np.searchsorted(released, at))
 
-    def walk(releases: Int64, low: int, high: int) -> Iterator[tuple[int, int, int | None]]:
-        """Parts of a range, each with the place of the first of the releases that gives it back, if one does."""
+    def __init__(self, events: Events) -> None:
+        self._total = len(events)
+        self._rows = np.flatnonzero(np.isin(events.action, _RELEASES))
+        self._starts = events.address[self._rows]
+        self._ends = self._starts + events.bytes[self._rows]
+
+    def life_after(self, at: int, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of a range, and the event after the one that gives each back, from the event `at` on."""
+        split = int(np.searchsorted(self._rows, at))
+        for start, end, row in self._parts(np.arange(split, len(self._rows)), low, high):
+            yield start, end, self._total if row is None else row + 1
+
+    def life_before(self, at: int, low: int, high: int) -> Iterator[tuple[int, int, int]]:
+        """The parts of a range, and the event after the last one that gave each back, before the event `at`."""
+        split = int(np.searchsorted(self._rows, at))
+        for start, end, row in self._parts(np.arange(split)[::-1], low, high):
+            yield start, end, 0 if row is None else row + 1
+
+    def _parts(self, releases: Int64, low: int, high: int) -> Iterator[tuple[int, int, int | None]]:
+        """Parts of a range, each with the first of the releases that gives it back, if one does."""
         waiting = [(low, high, 0)]
         while waiting:
             low, high, after = waiting.pop()
             later = releases[after:]
-            touching = np.flatnonzero((starts[later] < high) & (ends[later] > low))
+            touching = np.flatnonzero((self._starts[later] < high) & (self._ends[later] > low))
             if not len(touching):
                 yield low, high, None
                 continue
-            place = int(later[touching[0]])
-            start, end = int(starts[place]), int(ends[place])
-            yield max(low, start), min(high, end), int(released[place])
+            place = later[touching[0]]
+            start, end = int(self._starts[place]), int(self._ends[place])
+            yield max(low, start), min(high, end), int(self._rows[place])
             after += int(touching[0]) + 1
             waiting += [(a, b, after) for a, b in ((low, start), (end, high)) if a < b]
-
-    order = np.arange(len(released))
-    until = seen.address + seen.size
-    for low, high, place in walk(order[split:], seen.address, until):
-        yield low, high, at, len(events) if place is None else place + 1
-    for low, high, place in walk(order[:split][::-1], seen.address, until):
-        yield low, high, 0 if place is None else place + 1, at
