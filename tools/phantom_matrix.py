@@ -11,7 +11,8 @@ again), where tests/integration/phantom_scripts/small_training.py runs in five w
 - movie: under MOVie without the bridge; bridge: under MOVie with a bridge compiled against the release.
 
 The lists of symbols are compared with what the release imports. A release that cannot be had is named with pip's
-reason. Exits with 1 if one that could be had does not work.
+reason: where that is a constraint in pip's own configuration, PIP_CONSTRAINT=/dev/null in the environment leaves it
+out. Exits with 1 if one that could be had does not work.
 """
 
 import argparse
@@ -47,13 +48,18 @@ ROOM = 8 << 30  # bytes that one environment needs for a while
 
 @dataclass
 class Outcome:
-    """What one release did. `modes`: allocator to "ok" or what went wrong. `problem`: why it was not tried."""
+    """What one release did.
+
+    `modes`: allocator to "ok" or what went wrong. `ties`: the rule among blocks of one size that fits the capture.
+    `problem`: why it was not tried.
+    """
 
     release: str
     problem: str = ""
     cuda: str = ""
     cudnn: int = 0
     symbols: str = ""
+    ties: str = ""
     modes: dict[str, str] = field(default_factory=dict)
     seconds: float = 0
 
@@ -65,10 +71,21 @@ class Outcome:
 def reason(text: str) -> str:
     """The line of a program's output that tells best why it failed."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line for line in lines if " is a phantom: " not in line]  # said at the start of each run
     if said := [line for line in lines if line.startswith("phantom:")]:
         return said[0][:160]  # the ones after it say what to do
-    errors = [line for line in lines if line.startswith("ERROR:") or re.match(r"\w*(Error|Exception)\b", line)]
+    errors = [line for line in lines if re.match(r"ERROR:|what\(\):|\w*(Error|Exception)\b", line)]
     return (errors or lines or ["no output"])[-1][:160]
+
+
+def refusal(output: str, errors: str) -> str:
+    """Why pip did not install something. Which requirements are in conflict, it says in its output alone."""
+    said = [line.strip() for line in output.splitlines()]
+    if "The conflict is caused by:" not in said:
+        return reason(errors)
+    caused = said[said.index("The conflict is caused by:") + 1 :]
+    caused = caused[: caused.index("")] if "" in caused else caused
+    return "; ".join(caused)[:160]
 
 
 def install_movie(folder: Path, wheels: Path) -> None:
@@ -91,7 +108,7 @@ def install(release: str, folder: Path, python: str) -> str:
         "-m",
         "pip",
         "install",
-        "-q",
+        "--progress-bar=off",
         "--no-cache-dir",
         f"torch==={release}",
         "setuptools",  # what compiles extensions of torch needs it
@@ -100,7 +117,7 @@ def install(release: str, folder: Path, python: str) -> str:
         result = subprocess.run(command, capture_output=True, text=True, timeout=INSTALL_SECONDS, check=False)
     except subprocess.TimeoutExpired:
         return f"not installable: took longer than {INSTALL_SECONDS} s"
-    return "" if result.returncode == 0 else f"not installable: {reason(result.stderr)}"
+    return "" if result.returncode == 0 else f"not installable: {refusal(result.stdout, result.stderr)}"
 
 
 class Trouble(Exception):
@@ -122,7 +139,7 @@ def run(folder: Path, variables: dict[str, str], *arguments: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise Trouble(f"took longer than {RUN_SECONDS} s") from error
     if result.returncode != 0:
-        raise Trouble(f"exit code {result.returncode}: {reason(result.stderr)}")
+        raise Trouble(f"exit code {result.returncode}: {reason(result.stderr or result.stdout)}")
     return result.stdout
 
 
@@ -136,8 +153,9 @@ def on_phantom(folder: Path, card: str, expandable: bool) -> str:
 def captured(folder: Path, card: str) -> str:
     program = (str(folder / "venv/bin/python"), str(SCRIPT))
     said = run(folder, {}, "-m", "movie", "capture", "--device", card, "-o", "run.parquet", "--", *program)
-    run(folder, {}, "-m", "movie.evaluate.fidelity", "run.parquet")
-    return said
+    found = run(folder, {}, "-m", "movie.evaluate.fidelity", "run.parquet")
+    ties = found.splitlines()[1].split()[0]
+    return json.dumps({**json.loads(said.splitlines()[-1]), "ties": ties})
 
 
 def under_movie(folder: Path, card: str, bridge: bool) -> str:
@@ -183,6 +201,7 @@ def attempt(release: str, wheels: Path, python: str, card: str) -> Outcome:
             for mode in MODES:
                 outcome.modes[mode], document = try_mode(folder, mode, card)
                 outcome.cuda = str(document.get("cuda") or outcome.cuda)
+                outcome.ties = str(document.get("ties") or outcome.ties)
                 outcome.cudnn = int(str(document.get("cudnn") or outcome.cudnn))
     outcome.seconds = time.monotonic() - started
     return outcome
@@ -194,7 +213,7 @@ def row(outcome: Outcome) -> str:
         return start + outcome.problem
     modes = "  ".join(f"{mode}: {result}" for mode, result in outcome.modes.items())
     versions = f"CUDA {outcome.cuda:5} cuDNN {outcome.cudnn:<6}"
-    return f"{start}{versions}  symbols: {outcome.symbols}  {modes}  ({outcome.seconds:.0f} s)"
+    return f"{start}{versions}  symbols: {outcome.symbols}  {modes}  ties: {outcome.ties}  ({outcome.seconds:.0f} s)"
 
 
 def main() -> int:

@@ -15,7 +15,8 @@ import phantom_matrix  # noqa: E402
 
 @pytest.mark.slow
 def test_a_release_that_cannot_be_had_is_named_with_the_reason() -> None:
-    environment = {**os.environ, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": ""}
+    alone = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": "", "PIP_EXTRA_INDEX_URL": "", "PIP_CONSTRAINT": os.devnull}
+    environment = {**os.environ, **alone}
     result = subprocess.run(
         [sys.executable, str(_TOOLS / "phantom_matrix.py"), "0.0.0"],
         env=environment,
@@ -35,11 +36,29 @@ def test_a_release_that_cannot_be_had_is_named_with_the_reason() -> None:
         ("Traceback\n  File x\nRuntimeError: why\n", "RuntimeError: why"),
         ("phantom: cufftCreate is not implemented\nphantom: what to do\n", "phantom: cufftCreate is not implemented"),
         ("one\ntwo\n", "two"),
+        (
+            "phantom: this T4 is a phantom: no such card is used\nterminate called\n  what():  why\nframe #0\n",
+            "what():  why",
+        ),
         ("", "no output"),
     ],
 )
 def test_the_line_that_tells_why(output: str, line: str) -> None:
     assert phantom_matrix.reason(output) == line
+
+
+def test_what_pip_finds_in_conflict() -> None:
+    output = """Looking in links
+The conflict is caused by:
+    The user requested torch===2.15.0
+    The user requested (constraint) torch<=2.14.1
+
+To fix this you could try to:
+"""
+    errors = "ERROR: Cannot install torch===2.15.0\nERROR: ResolutionImpossible: for help visit x\n"
+    why = "The user requested torch===2.15.0; The user requested (constraint) torch<=2.14.1"
+    assert phantom_matrix.refusal(output, errors) == why
+    assert phantom_matrix.refusal("Looking in links\n", errors) == "ERROR: ResolutionImpossible: for help visit x"
 
 
 @pytest.mark.parametrize(

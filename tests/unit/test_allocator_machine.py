@@ -21,6 +21,7 @@ LEND_PIECES = ("native", "expandable")
 VARIANTS: list[tuple[str, dict[str, str]]] = [
     *((entry.name, {}) for entry in _core.catalogue()),
     ("native", {"tie": "segment", "max_split_size": str(32 * MIB)}),
+    ("native", {"tie": "block"}),
     ("expandable", {"max_split_size": str(32 * MIB), "large_segment_size": str(10 * MIB), "rerun_search": "1"}),
     ("gmlake", {"frag": str(8 * MIB), "reuse": "2", "auto_gc": str(256 * MIB)}),
     ("movie", {"page": str(2 * MIB)}),

@@ -158,7 +158,7 @@ def test_free_neighbours_merge_but_segments_never_do():
     assert native.reserved == 62 * MIB
 
 
-@pytest.mark.parametrize(("tie", "winner"), [("address", 1), ("segment", 0)])
+@pytest.mark.parametrize(("tie", "winner"), [("address", 1), ("segment", 0), ("block", 0)])
 def test_tie_rules(tie, winner):
     native = Native(tie=tie)
     blocks = [native.malloc(12 * MIB), native.malloc(12 * MIB)]
@@ -173,6 +173,24 @@ def test_ties_within_a_segment_go_to_the_lowest_address(tie):
     blocks = [native.malloc(4 * MIB) for _ in range(5)]
     native.free(blocks[2], blocks[0])
     assert native.malloc(4 * MIB) == blocks[0]
+
+
+def test_the_rest_of_a_split_is_the_older_block():
+    """What PyTorch 2.12 goes by is when it made the object: for what is taken at each split, for the rest long ago."""
+    native = Native(tie="block")
+    blocks = [native.malloc(5 * MIB) for _ in range(4)]  # one segment: the last of them is what was left each time
+    native.free(blocks[0], blocks[3])
+    assert [native.malloc(5 * MIB), native.malloc(5 * MIB)] == [blocks[3], blocks[0]]
+
+
+def test_a_block_that_takes_in_its_neighbours_stays_the_one_it_was():
+    native = Native(tie="block")
+    blocks = [native.malloc(4 * MIB) for _ in range(5)]
+    others = [native.malloc(4 * MIB) for _ in range(5)]
+    native.free(others[1], others[0], blocks[0], blocks[1])  # merged into others[0] and blocks[1], both made before
+    assert native.malloc(8 * MIB) == blocks[0]
+    native.free(others[4], blocks[4])  # the rests: others[4] is the younger
+    assert native.malloc(4 * MIB) == blocks[4]
 
 
 def test_memory_stays_with_its_stream():
@@ -584,7 +602,7 @@ def test_more_than_any_card_has_is_out_of_memory():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"tie": "size"}, "address or segment"),
+        ({"tie": "size"}, "address, block or segment"),
         ({"max_split_size": "1MiB"}, "size in bytes"),
         ({"max_split_size": str(MIB)}, "large_segment_size"),
         ({"large_segment_size": str(9 * MIB)}, "10 MiB"),

@@ -70,6 +70,7 @@ struct Block {
     Block* next = nullptr;
     FreeList* list = nullptr;    // where it lies when it is free
     std::uint64_t segment = 0;   // segments are numbered in the order of their allocation, from 1
+    std::uint64_t number = 0;    // of the block, in the order in which PyTorch makes them, from 1
     std::uint64_t freed_at = 0;  // bin->searches when it was last put into the list
     std::uint32_t events = 0;    // of other streams that have not completed
     State state = State::free;

@@ -3,6 +3,7 @@
 #include <iterator>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 
 namespace movie {
 
@@ -68,9 +69,15 @@ Block* BlockHeap::split(Block* block, Bytes size) {
     return rest;
 }
 
+void BlockHeap::leave_rest(Block* block, Bytes size) {
+    Block* rest = split(block, size);
+    std::swap(rest->number, block->number);  // to PyTorch the rest is the old block, and what is taken a new one
+    insert(rest);
+}
+
 Block* BlockHeap::take(Block* block, Bytes size) {
     erase(block);
-    if (worth_splitting(*block, size)) insert(split(block, size));
+    if (worth_splitting(*block, size)) leave_rest(block, size);
     block->state = Block::State::live;
     return block;
 }
@@ -143,7 +150,7 @@ Block* BlockHeap::cut(Block* block, Address address) {
 
 Block* BlockHeap::occupy(Block* block, Bytes size) {
     erase(block);
-    if (block->size > size) insert(split(block, size));
+    if (block->size > size) leave_rest(block, size);
     block->state = Block::State::live;
     return block;
 }
@@ -175,10 +182,15 @@ void BlockHeap::erase(Block* block) {
 }
 
 Block* BlockHeap::new_block() {
-    if (unused_.empty()) return &storage_.emplace_back();
-    Block* block = unused_.back();
-    unused_.pop_back();
-    *block = Block{};
+    Block* block = nullptr;
+    if (unused_.empty()) {
+        block = &storage_.emplace_back();
+    } else {
+        block = unused_.back();
+        unused_.pop_back();
+        *block = Block{};
+    }
+    block->number = ++blocks_;
     return block;
 }
 

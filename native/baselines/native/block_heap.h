@@ -77,11 +77,14 @@ class BlockHeap {
     // With what the unmapped addresses behind it would add.
     [[nodiscard]] static Bytes expandable_size(const Block& block);
     [[nodiscard]] FreeKey key(Block* block) const {
-        return {.size = block->size,
-                .order = settings_.tie == TieRule::segment ? block->segment : 0,
-                .address = block->address,
-                .block = block};
+        return {.size = block->size, .order = order(*block), .address = block->address, .block = block};
     }
+    [[nodiscard]] std::uint64_t order(const Block& block) const {
+        if (settings_.tie == TieRule::address) return 0;
+        return settings_.tie == TieRule::segment ? block.segment : block.number;
+    }
+    // Of a free block in no list: the rest becomes a free block.
+    void leave_rest(Block* block, Bytes size);
     Block* new_block();
     void delete_block(Block* block);
 
@@ -91,6 +94,7 @@ class BlockHeap {
     std::vector<Block*> unused_;
     std::map<PoolId, NativePool> pools_;
     std::uint64_t segments_ = 0;
+    std::uint64_t blocks_ = 0;  // made ever
     Bytes split_bytes_[3]{};
     std::uint64_t split_blocks_[3]{};
 };

@@ -49,14 +49,20 @@ std::array<std::uint32_t, 16> divisions_of(const std::string& name, std::string_
     return divisions;
 }
 
+TieRule tie_of(const std::string& name, const std::string& value) {
+    if (value == "address") return TieRule::address;
+    if (value == "block") return TieRule::block;
+    if (value != "segment") refuse(name, value, "address, block or segment");
+    return TieRule::segment;
+}
+
 }  // namespace
 
 NativeSettings native_settings(const std::map<std::string, std::string>& options) {
     NativeSettings settings;
     for (const auto& [name, value] : options) {
         if (name == "tie") {
-            if (value != "address" && value != "segment") refuse(name, value, "address or segment");
-            settings.tie = value == "segment" ? TieRule::segment : TieRule::address;
+            settings.tie = tie_of(name, value);
         } else if (name == "max_split_size") {
             settings.max_split_size = size_of(name, value);
         } else if (name == "max_non_split_rounding") {

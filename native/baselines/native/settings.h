@@ -23,7 +23,8 @@ constexpr Bytes kUnlimited = std::numeric_limits<Bytes>::max();
 // Among free blocks of the same size the allocator takes ...
 enum class TieRule : std::uint8_t {
     address,  // the one with the lowest address (torch up to 2.11)
-    segment,  // the one whose segment was allocated first, then the lowest address (torch 2.14)
+    block,    // the one that was made first; a split makes the part that is taken anew (torch 2.12)
+    segment,  // the one whose segment was allocated first, then the lowest address (torch 2.13 and later)
 };
 
 struct NativeSettings {

@@ -87,7 +87,7 @@ WORKLOADS = (
         launcher=_EIGHT,
     ),
     _workload("fsdp1 opt-6.7b R var, 8 ranks", "fsdp1 --strategy R --lengths var --iterations 12", launcher=_EIGHT),
-    _workload("zero3 opt-1.3b N, 4 ranks", "zero3 --batch 24", (0.914, 0.974), launcher=_DEEPSPEED),
+    _workload("zero3 opt-1.3b N, 4 ranks", "zero3 --batch 24 --efficient-linear", (0.914, 0.974), launcher=_DEEPSPEED),
     _workload("zero3 opt-1.3b R, 4 ranks", "zero3 --batch 172 --strategy R", (0.632, 0.941), launcher=_DEEPSPEED),
     _workload("zero3 opt-1.3b LR, 4 ranks", "zero3 --batch 160 --strategy LR", (0.629, 0.948), launcher=_DEEPSPEED),
     _workload("zero3 opt-1.3b LRO, 4 ranks", "zero3 --batch 176 --strategy LRO", (0.616, 0.943), launcher=_DEEPSPEED),

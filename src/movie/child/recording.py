@@ -15,7 +15,9 @@ from typing import Any
 
 from . import marks
 from .after_import import after_import
+from .calls import call_before
 from .outcome import Folder
+from .private_pools import PrivatePools
 
 OLDEST = (2, 6)  # torch
 _ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP)
@@ -43,6 +45,7 @@ class _Recording:
         self._counts: dict[tuple[int, str], int] = {}
         self._check()
         self._begin_history = self._watch_history() if self._history else None
+        self._private_pools: PrivatePools | None = None
         torch.cuda._lazy_call(self._begin)
 
     def _check(self) -> None:
@@ -71,6 +74,7 @@ class _Recording:
             self._begin_history()
             steps = int(os.environ.get("MOVIE_CAPTURE_STEPS", "0"))
             marks.arrange(self._torch, steps, self._end_after_steps)
+            self._private_pools = PrivatePools(self._torch)
         self._keep_peaks()
         atexit.register(self._finish)
         self._finish_before_hard_exit()
@@ -116,8 +120,8 @@ class _Recording:
     def _keep_peaks(self) -> None:
         """Peaks and counts are kept, also if the program resets them."""
         native = self._torch._C
-        _call_before(native, "_cuda_resetPeakMemoryStats", self._look_at_peaks)
-        _call_before(native, "_cuda_resetAccumulatedMemoryStats", self._add_counts)
+        call_before(native, "_cuda_resetPeakMemoryStats", self._look_at_peaks)
+        call_before(native, "_cuda_resetAccumulatedMemoryStats", self._add_counts)
 
     def _look_at_peaks(self) -> None:
         cuda = self._torch.cuda
@@ -180,10 +184,14 @@ class _Recording:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, *_ASKED_TO_END):  # an impatient user gets a whole file or none
                 signal.signal(number, signal.SIG_IGN)
+        if self._private_pools is not None:
+            self._private_pools.stop()
         gc.disable()  # millions of new dicts without a cycle among them
         snapshot = self._torch.cuda.memory._snapshot()
         self._folder.write_facts({**self._facts(snapshot), "steps_reached": steps_reached})
         if self._history and (snapshot["segments"] or any(snapshot["device_traces"])):
+            if self._private_pools is not None:
+                snapshot["private_segments"] = self._private_pools.segments
             self._folder.write_snapshot(snapshot)
 
     def _allocator(self, snapshot: dict[str, Any]) -> str:
@@ -221,15 +229,3 @@ class _Recording:
             "devices": devices,
             "steps": marks.steps_done(),
         }
-
-
-def _call_before(module: Any, name: str, call: Callable[[], None]) -> None:
-    """Has a function of a module preceded by a call."""
-    original = getattr(module, name)
-
-    @functools.wraps(original)
-    def with_call(*args: Any, **kwargs: Any) -> Any:
-        call()
-        return original(*args, **kwargs)
-
-    setattr(module, name, with_call)

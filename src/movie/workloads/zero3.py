@@ -22,14 +22,18 @@ from movie.workloads.options import Options, options, parser
 from movie.workloads.report import report
 
 
-def configuration(chosen: Options) -> dict[str, Any]:
-    """Of DeepSpeed: what DeepSpeed-Chat asks of ZeRO-3, and offload as the strategy says."""
+def configuration(chosen: Options, efficient_linear: bool = False) -> dict[str, Any]:
+    """Of DeepSpeed: what DeepSpeed-Chat asks of ZeRO-3, and offload as the strategy says.
+
+    `efficient_linear`: DeepSpeed's own default. Linear layers then leave gathered weights to ZeRO, instead of keeping
+    them until their backward pass.
+    """
     zero: dict[str, Any] = {
         "stage": 3,
         "stage3_param_persistence_threshold": 10_000,
         "stage3_max_live_parameters": 30_000_000,
         "stage3_prefetch_bucket_size": 30_000_000,
-        "memory_efficient_linear": False,
+        "memory_efficient_linear": efficient_linear,
     }
     if chosen.offload:
         zero["offload_optimizer"] = {"device": "cpu"}
@@ -45,9 +49,9 @@ def configuration(chosen: Options) -> dict[str, Any]:
     }
 
 
-def train(chosen: Options) -> None:
+def train(chosen: Options, efficient_linear: bool = False) -> None:
     deepspeed.init_distributed()
-    config = configuration(chosen)
+    config = configuration(chosen, efficient_linear)
     keep = HfDeepSpeedConfig(config)  # while it lives, models are built in shards
     model = models.build(chosen.model, attn_implementation="eager", tie_word_embeddings=False)
     if chosen.adapters:
@@ -76,6 +80,8 @@ def loss_of(logits: Any, tokens: Any) -> Any:
 if __name__ == "__main__":
     arguments: argparse.ArgumentParser = parser(__doc__, model="opt-1.3b", batch=24, length=512, iterations=8)
     arguments.add_argument("--local_rank", type=int, default=0, help="given by the launcher")
-    chosen = options(arguments.parse_args())
-    train(chosen)
+    arguments.add_argument("--efficient-linear", action="store_true", help="DeepSpeed's memory_efficient_linear")
+    given = arguments.parse_args()
+    chosen = options(given)
+    train(chosen, given.efficient_linear)
     report(f"ZeRO-3 {chosen.model} {chosen.strategy}, rank 0 of {torch.distributed.get_world_size()}")

@@ -372,6 +372,63 @@ def test_pools(tmp_path):
     assert trace.segments.pool.tolist() == [1, 0]
 
 
+def test_pools_of_segments_that_were_given_back(tmp_path):
+    """Known if the segment was noted while it was there: its events from segment_alloc to segment_free, no others."""
+    life = [
+        event("segment_alloc", BASE, 2 * MIB),
+        alloc(BASE + MIB, 5),
+        *free(BASE + MIB, 5),
+        event("segment_free", BASE, 2 * MIB),
+    ]
+    noted = [0, 6, BASE, 2 * MIB, (0, 7)]
+    again = [0, 9, BASE, 2 * MIB, (0, 7)]
+    other = [1, 7, BASE, 2 * MIB, (0, 8)]  # of another device
+    trace = read(tmp_path, snapshot(life * 3, [], private_segments=[noted, other, again]))
+    assert trace.pools == ("default", "0:7", "0:8")
+    kept = trace.action != Action.EMPTY_CACHE
+    assert trace.pool[kept].tolist() == [0] * 5 + [1] * 5 + [0] * 5
+
+
+def test_pools_of_parts_of_an_expandable_segment(tmp_path):
+    """Each page is of the noted pool from its map to its unmap, also where these are not together."""
+    page = 2 * MIB
+    rows = [
+        event("segment_map", BASE, page),
+        alloc(BASE, 5),
+        *free(BASE, 5),
+        event("segment_unmap", BASE, page),  # the first page was another's
+        event("segment_map", BASE + page, page),
+        alloc(BASE + page, 5),
+        event("segment_map", BASE, page),
+        alloc(BASE, 5),  # here both are noted
+        *free(BASE, 5),
+        event("segment_unmap", BASE, page),
+        *free(BASE + page, 5),
+        event("segment_unmap", BASE + page, page),
+        event("segment_map", BASE, page),
+        alloc(BASE, 5),
+    ]
+    trace = read(
+        tmp_path,
+        snapshot(
+            rows,
+            [segment(BASE, page, [(0, 512, 5, "active_allocated")], is_expandable=True)],
+            private_segments=[[0, 9, BASE, 2 * page, (0, 7)]],
+        ),
+    )
+    kept = trace.action != Action.EMPTY_CACHE
+    assert trace.pool[kept].tolist() == [0] * 5 + [1] * 10 + [0] * 2
+
+
+def test_an_event_that_names_its_pool_is_believed(tmp_path):
+    rows = [
+        event("segment_alloc", BASE, 2 * MIB, pool_id=(0, 9)),
+        alloc(BASE, 5),
+    ]
+    trace = read(tmp_path, snapshot(rows, [], private_segments=[[0, 2, BASE, 2 * MIB, [0, 7]]]))
+    assert [trace.pools[pool] for pool in trace.pool.tolist()] == ["0:9", "0:7"]
+
+
 # --- what is added ---
 
 
@@ -595,6 +652,10 @@ BLOCK = ("segments", 0, "blocks", 0)
         (("external_annotations", 0, "name"), None, "external_annotations[0]", "has no 'name'"),
         (("allocator_settings",), [], "allocator_settings", "is a list, not a dict"),
         (("empty_cache_calls",), [3], "empty_cache_calls[0]", "is 3, not a pair of integers"),
+        (("private_segments",), [[0, 1, 2, 3]], "private_segments[0]", "not a noted segment"),
+        (("private_segments",), [[0, -1, 2, 3, (0, 1)]], "private_segments[0][1]", "is -1, not from 0"),
+        (("private_segments",), [[0, 1, 2, 0, (0, 1)]], "private_segments[0][3]", "is 0, not a size from 1"),
+        (("private_segments",), [[0, 1, 2, 3, 4]], "private_segments[0][4]", "is 4, not a pair"),
         (("order_of_work",), [[3]], "order_of_work[0][0]", "is 3, not what is noted of the order of work"),
         (("order_of_work",), [[[0, 0, "seen", 1]]], "order_of_work[0][0]", "not what is noted of the order of work"),
         (("order_of_work",), [[[0, -1, "seen", 1, 1]]], "order_of_work[0][0][1]", "is -1, not from 0"),

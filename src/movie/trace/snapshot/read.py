@@ -9,8 +9,9 @@ from movie.sizes import format_size
 from movie.trace.errors import TraceError
 from movie.trace.model import LARGEST, Action, Int64, Segments, Trace, with_block_values
 from movie.trace.snapshot.calls import empty_cache_calls, order_of_work, phase_marks
-from movie.trace.snapshot.events import UNKNOWN_POOL, Events, read_events
+from movie.trace.snapshot.events import Events, read_events
 from movie.trace.snapshot.lives import Lives, find_lives
+from movie.trace.snapshot.pools import fill_pools, noted_segments
 from movie.trace.snapshot.rewind import Rewound, rewind_segments
 from movie.trace.snapshot.state import MOST_DEVICES, DeviceState, PoolNumbers, Segment, read_state
 from movie.trace.snapshot.values import Place, describe
@@ -92,7 +93,7 @@ def _device_trace(
     events = read_events(place, pools, warnings)
     rewound = rewind_segments(events, state.segments)
     lives = find_lives(events, blocks=state.blocks, segments=rewound.segments, settings=settings, place=place)
-    _fill_pools(events, rewound, state.segments)
+    fill_pools(events, rewound, state.segments, noted_segments(top.optional("private_segments"), pools, device))
     annotations = top.optional("external_annotations")
     calls = empty_cache_calls(events, rewound, settings, top.optional("empty_cache_calls"), annotations)
     marks, phases, names, times = phase_marks(events, annotations, device)
@@ -143,22 +144,6 @@ def _tell(warnings: list[str], where: str, lives: Lives, rewound: Rewound) -> No
     ):
         if count:
             warnings.append(f"{where}: {count} {what}")
-
-
-def _fill_pools(events: Events, rewound: Rewound, final: list[Segment]) -> None:
-    """Pools of events that do not name theirs, in place: of the snapshot's segments they lie in, else the default.
-
-    The pool of a segment that was freed inside the window is not recorded.
-    """
-    unknown = events.pool == UNKNOWN_POOL
-    order = np.argsort(events.address, kind="stable")
-    ordered = events.address[order]
-    for segment, born in zip(final, rewound.born.tolist(), strict=True):
-        if segment.pool:
-            low, high = np.searchsorted(ordered, (segment.address, segment.address + segment.size))
-            inside = order[low:high]
-            events.pool[inside[unknown[inside] & (inside >= born)]] = segment.pool
-    events.pool[events.pool == UNKNOWN_POOL] = 0
 
 
 def _segment_table(segments: list[Segment]) -> Segments:
