@@ -34,6 +34,8 @@ if sys.argv[3] == "movie":
     import movie
     movie.enable()
 print(json.dumps(importlib.import_module(sys.argv[2]).main()))
+from movie.child.last_backward import wait_for_rest
+wait_for_rest()  # a child whose last step is a backward pass may abort at its end otherwise
 """
 
 
