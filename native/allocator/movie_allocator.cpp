@@ -133,8 +133,10 @@ Address MovieAllocator::malloc(const Request& request) {
     const std::uint64_t context = context_now(false);
     const std::lock_guard lock(mutex_);
     ++operations_;
-    timelines_.tick();
+    // First what has passed, then the tick, which may record: what is seen in this request was recorded before it, so
+    // that a replay knows the event when it comes to the row that says so.
     collect();
+    timelines_.tick();
     clear_debris();
     const Asker& asker = asker_for(request);
     const Bytes requested = std::max<Bytes>(request.bytes, 1);

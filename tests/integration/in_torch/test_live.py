@@ -5,7 +5,7 @@ from torch_build import require_cuda_torch
 
 from movie.evaluate.live import cost
 from movie.evaluate.live.__main__ import TABLE, missed_limits, smallest_card, table_row
-from movie.evaluate.live.cases import AUTO, LEAN, WAYS, Case
+from movie.evaluate.live.cases import AUTO, CASES, LEAN, WAYS, Case
 from movie.evaluate.live.measure import measure
 from movie.evaluate.live.same import both, same
 
@@ -43,6 +43,14 @@ def test_a_replay_does_what_the_program_did(way):
     assert same(live, again), (live, again)
     if way is LEAN:
         assert live["views"]["created"] > 0
+
+
+@pytest.mark.parametrize("way", [AUTO, LEAN])
+def test_a_replay_does_what_a_program_of_several_streams_did(way):
+    [case] = [case for case in CASES if case.name.startswith("fsdp1")]
+    live, again = both(case, way)
+    assert live["waits"] > 0
+    assert same(live, again), (live, again)
 
 
 def test_a_miss_would_be_told():

@@ -101,11 +101,12 @@ def _device_trace(
     rows = _Rows(events)
     rows.insert(Action.FREE_COMPLETED, np.flatnonzero(lives.completions_missing), after=True, ids=lives.ids)
     rows.insert(Action.MARK, marks, phases=phases, times=times)
-    rows.insert(Action.EMPTY_CACHE, calls)
     work = order_of_work(events, lives.ids, top.optional("order_of_work"), device)
     if work is not None:
         rows.insert(Action.USE, work.use_at, blocks=work.use_id, streams=work.use_stream)
         rows.insert(Action.SEEN, work.seen_at, streams=work.seen_stream, sizes=work.seen_number)
+    # What is noted at the same place was mostly seen by this call, which looks before it gives back.
+    rows.insert(Action.EMPTY_CACHE, calls)
     rows.insert(Action.FREE_REQUESTED, np.flatnonzero(lives.requests_missing), ids=lives.ids)
     rows.keep(np.flatnonzero(~lives.dropped), lives.ids)
 
