@@ -3,8 +3,7 @@
     python -m movie.bench.results RESULTS.json [LARGEST.json] > docs/results.md
 
 RESULTS is a document of `movie bench --json`, LARGEST one of `python -m movie.bench.largest`; both may be packed by
-gzip. Every place where a
-target is missed is named, and every cell that was not run: nothing is left out by hand.
+gzip. Every place where a target is missed is named, and every cell that was not run: nothing is left out by hand.
 """
 
 import gzip

@@ -6,6 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+_EMPTY_CACHE = ("_cuda_emptyCache", "_accelerator_emptyCache")
+
+
+def before_empty_cache(torch: Any, call: Callable[[], None]) -> None:
+    """Whoever calls it: torch.cuda.empty_cache and torch.accelerator.empty_cache look these names up when called."""
+    for name in _EMPTY_CACHE:
+        if hasattr(torch._C, name):
+            call_before(torch._C, name, call)
+
 
 def call_before(module: Any, name: str, call: Callable[[], None]) -> None:
     """Has a function of a module preceded by a call."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import names
+from .calls import before_empty_cache
 
 _APART = 3_000  # nanoseconds: whatever the clocks' offset within a microsecond is, the times differ
 
@@ -29,7 +30,7 @@ def steps_done() -> int:
 def arrange(torch: Any, most_steps: int, end: Callable[[], None]) -> None:
     """Marks from now on. After `most_steps` steps (0: never) `end` is called."""
     mark = _marker(torch)
-    _mark_empty_cache(torch, mark)
+    before_empty_cache(torch, lambda: mark(names.EMPTY_CACHE))
     phases = _Phases(torch, mark, most_steps, end)
     optimizer = importlib.import_module("torch.optim.optimizer")
     optimizer.register_optimizer_step_pre_hook(phases.before_step)
@@ -57,23 +58,6 @@ def _wait() -> None:
     end = time.perf_counter_ns() + _APART
     while time.perf_counter_ns() < end:
         pass
-
-
-def _mark_empty_cache(torch: Any, mark: Callable[[str], None]) -> None:
-    """Whoever calls it: torch.cuda.empty_cache and torch.accelerator.empty_cache look these names up when called."""
-    for name in ("_cuda_emptyCache", "_accelerator_emptyCache"):
-        original = getattr(torch._C, name, None)
-        if original is not None:
-            setattr(torch._C, name, _marked(original, mark))
-
-
-def _marked(original: Callable[..., Any], mark: Callable[[str], None]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def marked(*args: Any, **kwargs: Any) -> Any:
-        mark(names.EMPTY_CACHE)
-        return original(*args, **kwargs)
-
-    return marked
 
 
 class _Phases:

@@ -11,10 +11,9 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .calls import call_after, call_before
+from .calls import before_empty_cache, call_after, call_before
 
 NAMED_SINCE = (2, 9)  # torch
-_GIVES_BACK = ("_cuda_emptyCache", "_accelerator_emptyCache")
 
 
 class PrivatePools:
@@ -41,9 +40,7 @@ class PrivatePools:
         for module in (native, cuda.memory):  # which imports some by name
             for name in [name for name in vars(module) if name.startswith("_cuda_endAllocate")]:
                 call_after(module, name, self._grow)
-        for name in _GIVES_BACK:
-            if hasattr(native, name):
-                call_before(native, name, self._look)
+        before_empty_cache(self._torch, self._look)
         call_before(cuda.CUDAGraph, "reset", self._look)
         pool = cuda.MemPool
         pool.__del__ = lambda _: self._look()  # it gives back when it goes
