@@ -124,6 +124,12 @@ ABLATIONS = (
         (_with("auto"), _with("lean", "movie-lean")),
     ),
     Ablation(
+        "lifetimes",
+        "What stays and what goes",
+        "Whether policy `lean` keeps blocks of sizes that live long apart from the others.",
+        (_with("apart", "movie-lean"), _with("mixed", "movie-lean", lifetimes="off")),
+    ),
+    Ablation(
         "cross-stream",
         "Memory of other streams",
         "Whether memory that was freed on another stream is used, after a wait on the device.",

@@ -18,6 +18,7 @@ struct MovieConfig {
     Bytes budget = 0;        // policy `automatic` grows freely up to this many bytes; 0: as far as the card goes
     Combiner combiner = Combiner::dynamic;
     bool recall = true;        // a request that repeats an earlier one goes where that went, if it is free
+    bool lifetimes = true;     // policy lean: what stays is kept apart from what goes
     bool keep_views = true;    // a view outlives its block
     bool edit_views = true;    // pages of an idle view are replaced instead of making a new view
     bool extend_views = true;  // a view has addresses for more than it maps, so that a longer request can extend it

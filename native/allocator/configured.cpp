@@ -45,6 +45,7 @@ const std::vector<std::pair<std::string, Setter>>& setters() {
         {"budget", [](Config c, Text k, Text v) { c.budget = number<Bytes>(k, v); }},
         {"combine", [](Config c, Text, Text v) { c.combiner = combiner_named(v); }},
         {"recall", [](Config c, Text k, Text v) { c.recall = onoff(k, v); }},
+        {"lifetimes", [](Config c, Text k, Text v) { c.lifetimes = onoff(k, v); }},
         {"keep_views", [](Config c, Text k, Text v) { c.keep_views = onoff(k, v); }},
         {"edit_views", [](Config c, Text k, Text v) { c.edit_views = onoff(k, v); }},
         {"extend_views", [](Config c, Text k, Text v) { c.extend_views = onoff(k, v); }},

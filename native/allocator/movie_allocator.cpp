@@ -43,7 +43,7 @@ const MovieAllocator::Asker& MovieAllocator::asker_for(const Request& request) {
                  arena_for(pool, timeline),
                  slab_arena_for(pool, timeline),
                  &family_for(pool, timeline),
-                 &pool.recalls[config_.policy == Policy::lean ? 0 : timeline]};
+                 &recall_for(pool, timeline)};
     }
     return last_;
 }
@@ -79,6 +79,11 @@ ArenaId MovieAllocator::add_arena(Pool& pool, TimelineId timeline) {
     return pool.space.add_arena(timeline);
 }
 
+Recall& MovieAllocator::recall_for(Pool& pool, TimelineId timeline) {
+    const bool lean = config_.policy == Policy::lean;
+    return pool.recalls.try_emplace(lean ? 0 : timeline, Recall(lean)).first->second;
+}
+
 SlabFamily& MovieAllocator::family_for(Pool& pool, TimelineId timeline) {
     auto& family = pool.slabs[timeline];
     if (!family) {
@@ -98,6 +103,7 @@ LiveBlock& MovieAllocator::book(LiveBlock block, PoolKind kind) {
     }
     *stored = std::move(block);
     blocks_.emplace(stored->address, stored);
+    if (counts_lifetimes() && stored->slab == nullptr) stored->birth = lifetimes_.born(stored->size);
     ++stored->pool->live;
     stored->pool->ahead = std::min(stored->pool->ahead, stored->pool->space.bytes());
     const auto size = static_cast<std::int64_t>(stored->size);
@@ -149,7 +155,8 @@ Address MovieAllocator::malloc(const Request& request) {
                     .timeline = site.timeline,
                     .pool = &site.pool,
                     .context = context};
-    if (site.bytes <= kMostSmall) {
+    const bool fits_slab = site.bytes <= kMostInSlab;
+    if (fits_slab) {
         SlabFamily& family = *asker.family;
         const auto units = static_cast<std::uint32_t>(site.bytes / kUnit);
         auto place = family.allocate(units);
@@ -165,7 +172,7 @@ Address MovieAllocator::malloc(const Request& request) {
     }
     auto placement = place_large(site, {.wait = config_.cross_stream && timelines_.size() > 1});
     if (!placement) placement = last_resorts(site, requested);
-    if (config_.recall && site.bytes > kMostSmall)
+    if (config_.recall && !fits_slab)
         asker.recall->record(site.bytes, site.timeline,
                              {placement->address, placement->view != nullptr ? placement->view->base : 0});
     block.address = placement->address;
@@ -233,6 +240,7 @@ void MovieAllocator::retire(LiveBlock& block, std::uint64_t context) {
             waits = true;
         }
     } else {
+        if (counts_lifetimes()) lifetimes_.died(block.size, block.birth);
         const Fence fence = fence_of(block);
         if (block.view != nullptr) {
             block.view->live_bytes = 0;

@@ -22,6 +22,7 @@
 #include "memory/page_table.h"
 #include "memory/transaction.h"
 #include "ordering/timelines.h"
+#include "placement/lifetimes.h"
 
 namespace movie {
 
@@ -171,7 +172,9 @@ class MovieAllocator final : public Allocator {
     ArenaId slab_arena_for(Pool& pool, TimelineId timeline);
     ArenaId add_arena(Pool& pool, TimelineId timeline);
     SlabFamily& family_for(Pool& pool, TimelineId timeline);
+    Recall& recall_for(Pool& pool, TimelineId timeline);
     LiveBlock& book(LiveBlock block, PoolKind kind);
+    [[nodiscard]] bool counts_lifetimes() const { return config_.policy == Policy::lean && config_.lifetimes; }
     // A block that is in the books no more.
     void retire(LiveBlock& block, std::uint64_t context);
     void note_pieces(HistoryEvent::Kind kind, const LiveBlock& block);
@@ -189,6 +192,7 @@ class MovieAllocator final : public Allocator {
     // --- serve.cpp: the steps of a request, each of which succeeds or changes nothing
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
+    [[nodiscard]] std::optional<Address> place_in_own_arena(const Site& site) const;
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);
@@ -296,6 +300,7 @@ class MovieAllocator final : public Allocator {
     History history_;
     std::atomic<ContextSource> context_source_{nullptr};
     std::function<Bytes(Bytes)> on_shortage_;
+    Lifetimes lifetimes_;  // of blocks outside slabs, under policy lean
     Bytes cap_ = 0;
     Bytes reserved_ = 0;        // by our own count; reports use the device's
     Bytes most_reserved_ = 0;   // ever

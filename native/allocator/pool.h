@@ -9,6 +9,7 @@
 #include "allocator/slab.h"
 #include "memory/arena.h"
 #include "placement/free_space.h"
+#include "placement/lifetimes.h"
 #include "placement/recall.h"
 #include "placement/view.h"
 
@@ -52,6 +53,7 @@ struct LiveBlock {
     View* view = nullptr;             // in which it lies, if any
     std::vector<Piece> pieces{};      // of a block outside slabs
     std::vector<TimelineId> users{};  // other streams that work with it
+    Lifetimes::Time birth = 0;        // of a block outside slabs, where lifetimes are counted
     Bytes withheld = 0;               // of a lender's page, beyond the block: the page leaves its pool whole
     std::uint64_t context = 0;        // where in the program it was asked for
     [[nodiscard]] bool small() const { return size <= kMostSmall; }

@@ -70,10 +70,22 @@ std::optional<MovieAllocator::Placement> MovieAllocator::as_before(const Site& s
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::in_own_arena(const Site& site) {
-    const auto run = site.pool.space.clear(site.arena).best_fit(site.bytes);
-    if (!run) return std::nullopt;
-    site.pool.space.take(run->begin, run->begin + site.bytes);
-    return Placement{.address = run->begin, .pieces = {{run->begin, run->begin + site.bytes, site.arena, &site.pool}}};
+    const auto at = place_in_own_arena(site);
+    if (!at) return std::nullopt;
+    site.pool.space.take(*at, *at + site.bytes);
+    return Placement{.address = *at, .pieces = {{*at, *at + site.bytes, site.arena, &site.pool}}};
+}
+
+std::optional<Address> MovieAllocator::place_in_own_arena(const Site& site) const {
+    const RunIndex& clear = site.pool.space.clear(site.arena);
+    const auto begin = [](const auto& run) { return run ? std::optional(run->begin) : std::nullopt; };
+    if (!counts_lifetimes()) return begin(clear.best_fit(site.bytes));
+    // Blocks that stay are laid close together at the low end. Scattered among those that go they would cut what these
+    // leave into pieces, and each piece ends in parts of pages that serve no view. What goes takes the high end of what
+    // it is put into, where what stays will not follow.
+    if (lifetimes_.stays(site.bytes, most_in_use_)) return begin(clear.first_fit(site.bytes));
+    const auto run = clear.best_fit(site.bytes);
+    return run ? std::optional(run->end - site.bytes) : std::nullopt;
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {

@@ -23,6 +23,10 @@ class Recall {
         Address view_base = 0;  // of the view that it lay in; 0: none
     };
 
+    // `resumes`: a repetition that was trusted, is interrupted and goes on is soon trusted again. So the second iteration
+    // in which all is as before follows the first almost from the start, and layouts settle earlier.
+    explicit Recall(bool resumes = false) : resumes_(resumes) {}
+
     // Where a request of this size by this stream went the last time, if the requests before it have been the same as
     // then for long enough: where only parts repeat, as when lengths vary, the best fit of the moment is the better
     // place.
@@ -41,6 +45,7 @@ class Recall {
     void record(Bytes bytes, TimelineId stream, Place place) {
         const bool goes_on = followed_ > 0 && remembered(cursor_) && at(cursor_).is(bytes, stream);
         if (!goes_on) longest_ended_ = std::max(longest_ended_, followed_);
+        if (!goes_on && followed_ > 0) interrupted_ = trusted();
         followed_ = goes_on ? followed_ + 1 : 0;
         if (goes_on) ++cursor_;
         push({bytes, stream, place});
@@ -48,7 +53,7 @@ class Recall {
         const auto [found, fresh] = seen_.try_emplace(hash_, next_);
         if (followed_ == 0 && !fresh && remembered(found->second)) {
             cursor_ = found->second;  // what came behind the last run of these requests
-            followed_ = kMatch;
+            followed_ = resumes_ && interrupted_ ? kTrust - kTrustAgain : kMatch;
         }
         found->second = next_;
         if (seen_.size() > 2 * kMost) seen_.clear();
@@ -64,6 +69,7 @@ class Recall {
     };
     static constexpr std::uint64_t kMatch = 16;      // equal requests in a row by which a place in the past is found
     static constexpr std::uint64_t kTrust = 512;     // and those after which what came next then is expected again
+    static constexpr std::uint64_t kTrustAgain = 64;
     static constexpr std::uint64_t kMost = 1 << 16;  // requests remembered
     static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15;
 
@@ -96,6 +102,8 @@ class Recall {
     std::unordered_map<std::uint64_t, std::uint64_t> seen_;  // hash of a run -> number of the entry behind it
     std::uint64_t cursor_ = 0;                               // the entry that should come again next
     std::uint64_t longest_ended_ = 0;
+    bool interrupted_ = false;  // the last repetition had been trusted when it came to an end
+    bool resumes_ = false;
     std::uint64_t followed_ = 0;  // requests in a row that came as they did the last time; 0: none is expected
 };
 

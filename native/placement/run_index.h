@@ -67,6 +67,13 @@ class RunIndex {
         return Run{found->second, found->second + found->first};
     }
 
+    // The first run of at least `size` bytes, by address. O(runs).
+    [[nodiscard]] std::optional<Run> first_fit(Bytes size) const {
+        for (const auto& [begin, end] : by_address_)
+            if (end - begin >= size) return Run{begin, end};
+        return std::nullopt;
+    }
+
     // The run that contains the address, or that begins (ends) there.
     [[nodiscard]] std::optional<Run> at(Address address) const {
         auto run = by_address_.upper_bound(address);

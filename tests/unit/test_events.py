@@ -69,7 +69,7 @@ def test_an_event_that_takes_long_is_asked_for_ever_less_often(name: str) -> Non
 @pytest.mark.parametrize("lag", [10, 100, 1000])
 def test_what_is_asked_for_less_often_is_not_known_much_later(lag: int) -> None:
     run = Run("movie", 1 << 40, lag=lag)
-    block = run.allocator.malloc(MIB // 2, 1, 0)
+    block = run.allocator.malloc(100_000, 1, 0)
     run.allocator.record_stream(block, 2)
     run.device.advance(2)
     run.allocator.free(block)
