@@ -21,7 +21,8 @@ void bind_device(nb::module_& m) {
         .def_rw("costs", &ModelOptions::costs)
         .def_rw("lag", &ModelOptions::lag)
         .def_rw("seed", &ModelOptions::seed)
-        .def_rw("address_space", &ModelOptions::address_space);
+        .def_rw("address_space", &ModelOptions::address_space)
+        .def_rw("downwards", &ModelOptions::downwards);
 
     nb::class_<Ledger>(m, "Ledger", "Calls by kind, physical bytes held, modelled seconds: counted by the device.")
         .def_ro("reserved", &Ledger::reserved)

@@ -5,6 +5,14 @@
 
 namespace movie {
 
+namespace {
+
+// Where addresses go downwards they are those of a card: ranges lie as far apart as CudaDevice has them.
+constexpr Bytes kDistance = 32 * kMiB;
+constexpr Address kLowest = Address{1} << 40;
+
+}  // namespace
+
 ModelDevice::ModelDevice(const ModelOptions& options)
     : options_(options),
       costs_(cost_table(options.costs)),
@@ -13,6 +21,7 @@ ModelDevice::ModelDevice(const ModelOptions& options)
     if (options.granularity == 0 || (options.granularity & (options.granularity - 1)) != 0)
         throw std::invalid_argument("the granularity must be a power of two");
     if (options.lag < kNeverCompletes) throw std::invalid_argument("the lag must be at least 0 rows, or -1 for never");
+    if (options.downwards) ranges_.give_back(kLowest, options.address_space);
 }
 
 MemoryInfo ModelDevice::memory_info() const {
@@ -42,13 +51,19 @@ void ModelDevice::forbid_while_capturing(const char* call) const {
 Outcome<Address> ModelDevice::reserve(Bytes size) {
     book_.check_size("reserve", size);
     if (const Status fate = admit(Call::reserve); fate != Status::ok) return {fate, 0};
-    return book_.reserve(size);
+    if (!options_.downwards) return book_.reserve(size);
+    const auto address = ranges_.take(round_up(size, kDistance) + kDistance, std::max(kDistance, options_.granularity));
+    if (!address.ok()) return address;
+    const Status status = book_.reserve_at(address.value, size);
+    if (status != Status::ok) ranges_.give_back(address.value, round_up(size, kDistance) + kDistance);
+    return {status, address.value};
 }
 
 Status ModelDevice::free_address(Address address, Bytes size) {
     book_.check_free_address(address, size);
     if (const Status fate = admit(Call::free_address); fate != Status::ok) return fate;
     book_.free_address(address, size);
+    if (options_.downwards) ranges_.give_back(address, round_up(size, kDistance) + kDistance);
     return Status::ok;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "driver/address_book.h"
+#include "driver/address_ranges.h"
 #include "driver/driver.h"
 #include "driver/model/clock.h"
 
@@ -22,6 +23,9 @@ struct ModelOptions {
     std::int64_t lag = 0;  // rows; kNeverCompletes
     std::uint64_t seed = 0;
     Bytes address_space = Bytes{1} << 47;  // virtual addresses that may be reserved at a time
+    // Reservations go downwards, and addresses come again, as on cards; else upwards, each address once. Between ranges
+    // that are equally good addresses decide, so a replay that is to do what an allocator did on a card needs it.
+    bool downwards = false;
 };
 
 class ModelDevice final : public Driver {
@@ -83,6 +87,7 @@ class ModelDevice final : public Driver {
     ModelOptions options_;
     const CostTable& costs_;
     AddressBook book_;
+    AddressRanges ranges_;
     DeviceClock clock_;
     Ledger ledger_;
     Bytes external_ = 0;

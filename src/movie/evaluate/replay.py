@@ -77,7 +77,8 @@ def replay(
     else. `memory`: bytes of the card, None for an ample one. `lag`: rows (alloc or free) until queued work is done,
     None for never; `seed` other than 0 draws each piece of work's lag between 0 and twice as much. `costs`: the table
     of what driver calls cost, "per-call" or "per-page". `validate`: watch every call. `as_seen`: events complete when
-    the trace's `seen` rows say so, whatever the lag: of use for the allocator that recorded them. `reclaim`: other
+    the trace's `seen` rows say so, whatever the lag, and addresses are given out in the order in which cards do: of use
+    for the allocator that recorded them. `reclaim`: other
     owners of the card ask the allocator to give idle memory back before they take theirs. `lendable`: pools marked as
     such. `samples`: how many timeline entries to keep, about. `progress`: called with the row every few thousand rows;
     may raise to stop. `columns`: `columns_of(trace)`, for callers that replay a trace many times.
@@ -96,6 +97,7 @@ def replay(
     device.costs = costs
     device.lag = -1 if lag is None else lag
     device.seed = seed
+    device.downwards = as_seen
     result = _core.replay(
         columns,
         allocator,
