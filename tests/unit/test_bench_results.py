@@ -61,6 +61,8 @@ def test_races_on_a_rivals_card(outcome):
             assert race.theirs_seconds == rows[rival]["on_smallest_card"]["iteration_seconds"]
             assert race.seconds == rows[ours]["on_card_of"][rival]["iteration_seconds"]
             assert race.speed == pytest.approx(race.theirs_seconds / race.seconds)
+            assert race.computing_seconds == pytest.approx(rows[ours]["device_seconds"])
+            assert race.speed <= race.possible
     (slow,) = races(measured([outcome]), "native", "movie", 0.2, late=True)
     (fast,) = races(measured([outcome]), "native", "movie", 0.6, late=True)
     assert slow.theirs_seconds == pytest.approx(2, rel=0.1)
@@ -118,6 +120,8 @@ def test_the_mean_speed_against_gmlake(outcome):
     targets = {one.target: one for one in verdicts(cells) if "gmlake's smallest card" in one.target}
     assert len(targets) == 4
     assert all(one.looked == 1 for one in targets.values())
+    assert all("(possible: 1." in text for one in targets.values() for text in one.missed)
+    assert any(one.missed for one in targets.values())
     for share in ("0.2", "0.4", "0.6"):
         theirs = rows_by_allocator(outcome)["gmlake"]["on_smallest_card"]
         late(theirs)[share] *= 2

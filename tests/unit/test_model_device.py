@@ -8,6 +8,8 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from movie import _core
 
@@ -630,3 +632,31 @@ def test_a_driver_that_shuts_down_does_nothing_more(call: str) -> None:
         with pytest.raises(_core.DriverFailure, match="shutting down"):
             act()
     assert (state(card), card.ledger.calls()) == (before, calls)
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps=st.lists(st.one_of(st.integers(1, 40), st.integers(-8, -1)), max_size=60))
+def test_addresses_go_downwards_as_on_cards_and_come_again(steps: list[int]) -> None:
+    """A positive step reserves so many pages, a negative one gives an older range back."""
+    card = device(downwards=True)
+    held: dict[int, int] = {}
+    lowest = None
+    given_back = False
+    for step in steps:
+        if step < 0:
+            if held:
+                address = list(held)[step % len(held)]
+                card.free_address(address, held.pop(address))
+                given_back = True
+            continue
+        address = card.reserve(step * PAGE)
+        assert all(address + step * PAGE <= begin or begin + size <= address for begin, size in held.items())
+        if lowest is not None and not given_back:
+            assert address + step * PAGE < lowest
+        lowest = address if lowest is None else min(lowest, address)
+        held[address] = step * PAGE
+    for address, size in held.items():
+        card.free_address(address, size)
+    # All of it is one range again: the first that is asked for lies where the first one lay.
+    first = device(downwards=True).reserve(PAGE)
+    assert card.reserve(PAGE) == first

@@ -168,7 +168,11 @@ def _mean_speed(cells: Cells, ours: str, late: bool) -> Verdict:
     speeds = {share: mean(race.speed for race in found) for share, found in runs.items()}
     if min(speeds.values()) >= _SPEED:
         return Verdict(target, looked, ())
-    said = ", ".join(f"{speed:.2f} at {share:.0%} of the peak" for share, speed in speeds.items())
+    # Where the rival itself hardly loses time, nobody can be much faster.
+    possible = {share: mean(race.possible for race in found) for share, found in runs.items()}
+    said = ", ".join(
+        f"{speed:.2f} at {share:.0%} of the peak (possible: {possible[share]:.2f})" for share, speed in speeds.items()
+    )
     return Verdict(target, looked, (f"{said}, over {looked} cells",))
 
 

@@ -45,9 +45,13 @@ def test_a_replay_does_what_the_program_did(way):
         assert live["views"]["created"] > 0
 
 
+# ZeRO-3 empties the cache on its way, after which the order of addresses is another.
+@pytest.mark.parametrize("name", ["fsdp1", "zero3"])
 @pytest.mark.parametrize("way", [AUTO, LEAN])
-def test_a_replay_does_what_a_program_of_several_streams_did(way):
-    [case] = [case for case in CASES if case.name.startswith("fsdp1")]
+def test_a_replay_does_what_a_program_of_several_streams_did(way, name):
+    if name == "zero3":
+        require_cuda_torch("deepspeed")
+    [case] = [case for case in CASES if case.name.startswith(name)]
     live, again = both(case, way)
     assert live["waits"] > 0
     assert same(live, again), (live, again)
