@@ -165,14 +165,7 @@ class MovieAllocator final : public Allocator {
         Recall* recall = nullptr;
     };
 
-    // --- movie_allocator.cpp: blocks, pools, statistics
-    const Asker& asker_for(const Request& request);
-    Pool& pool_of(PoolId id);
-    ArenaId arena_for(Pool& pool, TimelineId timeline);
-    ArenaId slab_arena_for(Pool& pool, TimelineId timeline);
-    ArenaId add_arena(Pool& pool, TimelineId timeline);
-    SlabFamily& family_for(Pool& pool, TimelineId timeline);
-    Recall& recall_for(Pool& pool, TimelineId timeline);
+    // --- movie_allocator.cpp: blocks
     LiveBlock& book(LiveBlock block, PoolKind kind);
     [[nodiscard]] bool counts_lifetimes() const { return config_.policy == Policy::lean && config_.lifetimes; }
     // A block that is in the books no more.
@@ -187,6 +180,17 @@ class MovieAllocator final : public Allocator {
     bool return_empty_slabs(Pool& pool, Address begin = 0, Address end = ~Address{0});
     void collect();
     void settle();
+
+    // --- pools.cpp
+    const Asker& asker_for(const Request& request);
+    Pool& pool_of(PoolId id);
+    ArenaId arena_for(Pool& pool, TimelineId timeline);
+    ArenaId slab_arena_for(Pool& pool, TimelineId timeline);
+    ArenaId add_arena(Pool& pool, TimelineId timeline);
+    SlabFamily& family_for(Pool& pool, TimelineId timeline);
+    Recall& recall_for(Pool& pool, TimelineId timeline);
+
+    // --- reports.cpp
     [[nodiscard]] Unusable unusable_for(TimelineId timeline, PoolId id) const;
 
     // --- serve.cpp: the steps of a request, each of which succeeds or changes nothing
@@ -233,27 +237,31 @@ class MovieAllocator final : public Allocator {
     bool grow_grains(const Site& site, std::uint64_t grains, bool ask, std::vector<Growth>* grown = nullptr);
     std::optional<Placement> grow_and_stitch(const Site& site, const Reach& reach);
 
-    // --- stitch.cpp
+    // --- free_pages.cpp
     void add_free_pages(const Site& site, Pool& from, const Reach& reach, FreePages& free);
     FreePages free_pages(const Site& site, const Reach& reach);
     [[nodiscard]] Recipe recipe_for(const FreePages& free, Bytes bytes) const;
     [[nodiscard]] std::uint64_t grains_missing(const Site& site, const Reach& reach);
     std::optional<std::vector<PageRun>> choose(const FreePages& free, std::uint64_t grains);
-    void exclude(FreePages& free, std::vector<Address> slots) const;
-    void keep_smallest(FreePages& free);
-    // A view maps (change 1), or no longer maps (-1), what is in these slots.
-    void count_mapped(const View& view, std::size_t first, std::size_t behind, std::int64_t change);
+
+    // --- stitch.cpp
+    std::optional<Placement> occupy(const Site& site, View& view, Bytes head);
     [[nodiscard]] bool is_ready(const Site& site, const View& view, bool may_wait) const;
     std::optional<Placement> ready_view(const Site& site, const Reach& reach);
     std::optional<Placement> reuse(const Site& site, View& view);
+    // A view maps (change 1), or no longer maps (-1), what is in these slots.
+    void count_mapped(const View& view, std::size_t first, std::size_t behind, std::int64_t change);
     std::optional<Placement> stitch(const Site& site, const Reach& reach);
     std::optional<Placement> make_view(const Site& site, const Reach& reach);
+
+    // --- edit_view.cpp
     // What it takes until `edit.view` can hold the request. False: as much as the limit, or more.
     bool plan_edit(const Site& site, const Reach& reach, Bytes limit, Edit& edit);
     std::optional<Edit> cheapest_edit(const Site& site, const Reach& reach);
     std::optional<Placement> apply(const Site& site, const Reach& reach, const Edit& edit);
     bool replace(Transaction& transaction, const Site& site, const Edit& edit, const std::vector<Address>& fresh);
-    std::optional<Placement> occupy(const Site& site, View& view, Bytes head);
+    void exclude(FreePages& free, std::vector<Address> slots) const;
+    void keep_smallest(FreePages& free);
 
     // --- giving_back.cpp
     bool host_passed(const Fence& fence, bool wait);

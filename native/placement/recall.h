@@ -23,8 +23,8 @@ class Recall {
         Address view_base = 0;  // of the view that it lay in; 0: none
     };
 
-    // `resumes`: a repetition that was trusted, is interrupted and goes on is soon trusted again. So the second iteration
-    // in which all is as before follows the first almost from the start, and layouts settle earlier.
+    // `resumes`: a repetition that was trusted, is interrupted and goes on is soon trusted again. So the second
+    // iteration in which all is as before follows the first almost from the start, and layouts settle earlier.
     explicit Recall(bool resumes = false) : resumes_(resumes) {}
 
     // Where a request of this size by this stream went the last time, if the requests before it have been the same as
@@ -67,8 +67,8 @@ class Recall {
         [[nodiscard]] bool is(Bytes size, TimelineId by) const { return bytes == size && stream == by; }
         [[nodiscard]] std::uint64_t hash() const { return bytes ^ (std::uint64_t{stream} << 48); }
     };
-    static constexpr std::uint64_t kMatch = 16;      // equal requests in a row by which a place in the past is found
-    static constexpr std::uint64_t kTrust = 512;     // and those after which what came next then is expected again
+    static constexpr std::uint64_t kMatch = 16;   // equal requests in a row by which a place in the past is found
+    static constexpr std::uint64_t kTrust = 512;  // and those after which what came next then is expected again
     static constexpr std::uint64_t kTrustAgain = 64;
     static constexpr std::uint64_t kMost = 1 << 16;  // requests remembered
     static constexpr std::uint64_t kBase = 0x9e3779b97f4a7c15;

@@ -165,3 +165,26 @@ def test_an_interrupted_repetition_is_soon_trusted_again(seed: int) -> None:
             run.free(block)
         calls.append(memory_calls(run) - before)
     assert not any(calls[3:]), calls
+
+
+SIZES = st.one_of(st.integers(1, 256 * KIB), st.integers(257 * KIB, MIB), st.integers(MIB, 9 * MIB))
+
+
+@pytest.mark.parametrize("name", ["movie", "movie-lean"])
+@given(
+    steps=st.lists(st.tuples(SIZES, st.integers(0, 2), st.booleans()), min_size=20, max_size=150),
+    seed=st.integers(0, 1 << 16),
+)
+@settings(deadline=None, max_examples=60)
+def test_nothing_comes_to_the_last_resorts_where_the_card_has_room(
+    name: str, steps: list[tuple[int, int, bool]], seed: int
+) -> None:
+    # A request between the sizes of slabs and those of views once did, whatever room there was.
+    run = Run(name)
+    rng = random.Random(seed)
+    live: list[int] = []
+    for size, stream, keep in steps:
+        live.append(run.allocator.malloc(size, stream, 0))
+        if not keep:
+            run.allocator.free(live.pop(rng.randrange(len(live))))
+        assert run.allocator.statistics()["num_alloc_retries"] == 0
