@@ -1,4 +1,5 @@
-// Addresses that are nobody's, given out from their end downwards, as cards do; what comes back is given out again.
+// Addresses that are nobody's, or places in a file, given out from their end downwards, as cards do; what comes back is
+// given out again.
 #pragma once
 
 #include <iterator>

@@ -4,9 +4,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <iterator>
 #include <system_error>
 
 namespace movie {
@@ -18,17 +16,10 @@ MemoryFile::MemoryFile() : descriptor_(memfd_create("movie-host-device", MFD_CLO
 MemoryFile::~MemoryFile() { close(descriptor_); }
 
 Outcome<Bytes> MemoryFile::take(Bytes size) {
-    const auto fits =
-        std::find_if(free_.begin(), free_.end(), [size](const auto& piece) { return piece.second >= size; });
-    if (fits == free_.end()) {
-        if (ftruncate(descriptor_, static_cast<off_t>(end_ + size)) != 0) return {Status::out_of_memory, 0};
-        const Bytes offset = end_;
-        end_ += size;
-        return {Status::ok, offset};
-    }
-    const auto [offset, length] = *fits;
-    free_.erase(fits);
-    if (length > size) free_.emplace(offset + size, length - size);
+    if (const auto piece = free_.take(size, 1); piece.ok()) return piece;
+    if (ftruncate(descriptor_, static_cast<off_t>(end_ + size)) != 0) return {Status::out_of_memory, 0};
+    const Bytes offset = end_;
+    end_ += size;
     return {Status::ok, offset};
 }
 
@@ -36,15 +27,7 @@ void MemoryFile::give_back(Bytes offset, Bytes size) {
     // A system that cannot punch holes keeps the bytes until the piece is used again: nothing is wrong but its size.
     (void)fallocate(descriptor_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
                     static_cast<off_t>(size));
-    auto next = free_.lower_bound(offset);
-    if (next != free_.end() && next->first == offset + size) {
-        size += next->second;
-        next = free_.erase(next);
-    }
-    if (next != free_.begin() && std::prev(next)->first + std::prev(next)->second == offset)
-        std::prev(next)->second += size;
-    else
-        free_.emplace(offset, size);
+    free_.give_back(offset, size);
 }
 
 }  // namespace movie

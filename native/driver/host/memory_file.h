@@ -2,9 +2,7 @@
 // several addresses gives real aliases.
 #pragma once
 
-#include <map>
-
-#include "driver/types.h"
+#include "driver/address_ranges.h"
 
 namespace movie {
 
@@ -25,7 +23,7 @@ class MemoryFile {
   private:
     int descriptor_ = -1;
     Bytes end_ = 0;
-    std::map<Bytes, Bytes> free_;  // offset -> size; pieces that touch are one
+    AddressRanges free_;  // of the file
 };
 
 }  // namespace movie
