@@ -9,9 +9,6 @@ namespace movie {
 
 namespace {
 
-// Real drivers place fresh ranges where they like; 32 MiB apart keeps a stray access from reaching a neighbour.
-constexpr Bytes kSpacing = 32 * kMiB;
-
 [[noreturn]] void violate(const char* call, Address address, Bytes size, const std::string& rule) {
     char text[96];
     std::snprintf(text, sizeof text, "%s(address=0x%" PRIx64 ", size=%" PRIu64 "): ", call, address, size);
@@ -30,7 +27,7 @@ void AddressBook::check_size(const char* call, Bytes size) const {
 Outcome<Address> AddressBook::reserve(Bytes size) {
     if (size > address_space_ - reserved_addresses_) return {Status::out_of_addresses, 0};
     const Address address = next_address_;
-    next_address_ = round_up(address + size + kSpacing, granularity_);
+    next_address_ = round_up(address + size + kRangeDistance, granularity_);
     return {reserve_at(address, size), address};
 }
 

@@ -20,6 +20,10 @@ constexpr Bytes kGiB = Bytes{1} << 30;
 constexpr Bytes round_up(Bytes value, Bytes step) { return (value + step - 1) / step * step; }
 constexpr Bytes round_down(Bytes value, Bytes step) { return value / step * step; }
 
+// Ranges of addresses are reserved so far apart that a stray access to one does not reach the next.
+constexpr Bytes kRangeDistance = 32 * kMiB;
+constexpr Bytes with_distance(Bytes size) { return round_up(size, kRangeDistance) + kRangeDistance; }
+
 // How a driver call ended. Everything but `ok` leaves the device exactly as it was before the call.
 enum class Status : std::uint8_t {
     ok,

@@ -27,10 +27,10 @@ class Lifetimes {
         return std::exchange(now_, now_ + static_cast<Time>(size));
     }
 
+    // Pre: one that lives.
     void died(Bytes size, Time birth) {
         ++died_;
-        const auto found = sizes_.find(size);
-        Lives& lives = found->second;
+        Lives& lives = sizes_.find(size)->second;
         --lives.live;
         lives.births -= birth;
         ++lives.dead;

@@ -5,41 +5,13 @@ requests too large to share a slab well have places of their own under both poli
 import random
 
 import pytest
+from allocator_run import Run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from movie import _core
 
 MIB = 1 << 20
 KIB = 1 << 10
 UNIT = 512
-
-
-class Run:
-    """An allocator on a model device with much room."""
-
-    def __init__(self, name: str = "movie-lean", **options: str) -> None:
-        model = _core.ModelOptions()
-        model.capacity = 1 << 42
-        self.device = _core.ModelDevice(model)
-        self.allocator = _core.make_allocator(self.device, name, options)
-        self.in_use = self.most_in_use = 0
-        self.sizes: dict[int, int] = {}
-
-    def malloc(self, size: int) -> int:
-        address: int = self.allocator.malloc(size, 0, 0)
-        self.sizes[address] = size
-        self.in_use += size
-        self.most_in_use = max(self.most_in_use, self.in_use)
-        return address
-
-    def free(self, address: int) -> None:
-        self.in_use -= self.sizes.pop(address)
-        self.allocator.free(address)
-
-    @property
-    def reserved(self) -> int:
-        return int(self.device.ledger.peak_reserved)
 
 
 def train(run: Run, seed: int, layers: int, iterations: int) -> list[int]:
@@ -72,7 +44,7 @@ def test_what_stays_is_kept_apart() -> None:
     with_lifetimes, without = [], []
     for seed in range(8):
         for found, options in ((with_lifetimes, {}), (without, {"lifetimes": "off"})):
-            run = Run(**options)
+            run = Run("movie-lean", **options)
             train(run, seed, layers=12, iterations=6)
             found.append(wasted(run))
     assert sum(with_lifetimes) < 0.75 * sum(without)
@@ -80,16 +52,16 @@ def test_what_stays_is_kept_apart() -> None:
 
 def test_what_is_loaded_first_lies_side_by_side() -> None:
     # Of no size is anything known; then of each that nothing of it ever went.
-    run = Run()
+    run = Run("movie-lean")
     rng = random.Random(1)
     blocks = [run.malloc(rng.choice([9 * MIB - UNIT, 3 * MIB + 3 * UNIT, 800 * KIB])) for _ in range(100)]
-    ends = {block + run.sizes[block] for block in blocks}
+    ends = {block + run.blocks[block] for block in blocks}
     assert sum(block in ends for block in blocks) == len(blocks) - 1
 
 
 @pytest.mark.parametrize("stays", [True, False])
 def test_the_low_end_is_for_what_stays(stays: bool) -> None:
-    run = Run()
+    run = Run("movie-lean")
     size, gone = 5 * MIB + UNIT, 7 * MIB + UNIT
     kept = [run.malloc(size) for _ in range(10)]
     room = run.malloc(200 * MIB)
@@ -121,14 +93,14 @@ def test_requests_below_a_mebibyte_fill_pages(name: str, size: int, count: int) 
 @settings(deadline=None, max_examples=30)
 def test_lean_never_leaves_more_than_the_ends_of_pages(seed: int, layers: int, iterations: int) -> None:
     # Two part pages beside each live block at most.
-    run = Run()
+    run = Run("movie-lean")
     train(run, seed, layers, iterations)
     blocks = 15 * layers + 4
     assert run.reserved <= run.most_in_use + blocks * 4 * MIB
 
 
-def test_sizes_without_end_are_forgotten() -> None:
-    run = Run()
+def test_what_lives_is_remembered_when_sizes_without_end_are_forgotten() -> None:
+    run = Run("movie-lean")
     kept = run.malloc(MIB)
     for size in range(MIB, MIB + 70_000 * UNIT, UNIT):
         run.free(run.malloc(size))
@@ -148,9 +120,8 @@ def memory_calls(run: Run) -> int:
 @pytest.mark.parametrize("seed", range(5))
 def test_an_interrupted_repetition_is_soon_trusted_again(seed: int) -> None:
     """Iterations end in another way each (a step that logs, say), by requests that are never repeated."""
-    run = Run()
+    run = Run("movie-lean")
     sizes = iteration(seed, 700)
-    rng = random.Random(seed)
     calls = []
     for turn in range(6):
         before = memory_calls(run)
@@ -158,7 +129,7 @@ def test_an_interrupted_repetition_is_soon_trusted_again(seed: int) -> None:
         for size in sizes:
             blocks.append(run.malloc(size))
             if len(blocks) > 40:
-                run.free(blocks.pop(rng.randrange(0, 1)))
+                run.free(blocks.pop(0))
         for size in iteration(1000 * seed + turn, 20):
             run.free(run.malloc(size))
         for block in blocks:

@@ -10,8 +10,6 @@ namespace {
 
 using cuda::kSuccess;
 
-constexpr Bytes kDistance = 32 * kMiB;
-
 Status status_of(cuda::Result result) {
     switch (result) {
         case kSuccess:
@@ -78,9 +76,9 @@ Outcome<Address> CudaDevice::reserve(Bytes size) {
     const std::lock_guard lock(mutex_);
     const cuda::Entered entered(primary_);
     const cuda::RelaxedCapture relaxed;
-    const Bytes whole = round_up(size, kDistance) + kDistance;
+    const Bytes whole = with_distance(size);
     cuda::DevicePointer address = 0;
-    const cuda::Result result = cuda_.reserve(&address, whole, kDistance, 0, 0);
+    const cuda::Result result = cuda_.reserve(&address, whole, kRangeDistance, 0, 0);
     Status status = booked(Call::reserve, "cuMemAddressReserve", result);
     if (status == Status::out_of_memory) status = Status::out_of_addresses;
     if (status == Status::ok) reserved_.emplace(address, whole);

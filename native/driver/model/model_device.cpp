@@ -7,8 +7,7 @@ namespace movie {
 
 namespace {
 
-// Where addresses go downwards they are those of a card: ranges lie as far apart as CudaDevice has them.
-constexpr Bytes kDistance = 32 * kMiB;
+// Of the addresses that go downwards.
 constexpr Address kLowest = Address{1} << 40;
 
 }  // namespace
@@ -52,10 +51,10 @@ Outcome<Address> ModelDevice::reserve(Bytes size) {
     book_.check_size("reserve", size);
     if (const Status fate = admit(Call::reserve); fate != Status::ok) return {fate, 0};
     if (!options_.downwards) return book_.reserve(size);
-    const auto address = ranges_.take(round_up(size, kDistance) + kDistance, std::max(kDistance, options_.granularity));
+    const auto address = ranges_.take(with_distance(size), std::max(kRangeDistance, options_.granularity));
     if (!address.ok()) return address;
     const Status status = book_.reserve_at(address.value, size);
-    if (status != Status::ok) ranges_.give_back(address.value, round_up(size, kDistance) + kDistance);
+    if (status != Status::ok) ranges_.give_back(address.value, with_distance(size));
     return {status, address.value};
 }
 
@@ -63,7 +62,7 @@ Status ModelDevice::free_address(Address address, Bytes size) {
     book_.check_free_address(address, size);
     if (const Status fate = admit(Call::free_address); fate != Status::ok) return fate;
     book_.free_address(address, size);
-    if (options_.downwards) ranges_.give_back(address, round_up(size, kDistance) + kDistance);
+    if (options_.downwards) ranges_.give_back(address, with_distance(size));
     return Status::ok;
 }
 

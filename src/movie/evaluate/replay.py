@@ -78,10 +78,10 @@ def replay(
     None for never; `seed` other than 0 draws each piece of work's lag between 0 and twice as much. `costs`: the table
     of what driver calls cost, "per-call" or "per-page". `validate`: watch every call. `as_seen`: events complete when
     the trace's `seen` rows say so, whatever the lag, and addresses are given out in the order in which cards do: of use
-    for the allocator that recorded them. `reclaim`: other
-    owners of the card ask the allocator to give idle memory back before they take theirs. `lendable`: pools marked as
-    such. `samples`: how many timeline entries to keep, about. `progress`: called with the row every few thousand rows;
-    may raise to stop. `columns`: `columns_of(trace)`, for callers that replay a trace many times.
+    for the allocator that recorded them. `reclaim`: other owners of the card ask the allocator to give idle memory back
+    before they take theirs. `lendable`: pools marked as such. `samples`: how many timeline entries to keep, about.
+    `progress`: called with the row every few thousand rows; may raise to stop. `columns`: `columns_of(trace)`, for
+    callers that replay a trace many times.
 
     Raises ValueError for an unknown allocator, option, value or cost table and for traces whose rows contradict each
     other, ValidationError if the allocator breaks an invariant.
