@@ -19,6 +19,11 @@ constexpr Bytes kPartOfRoom = 4096;
 constexpr Bytes kTurns = 16;
 constexpr Bytes kPartOfSpare = 128;
 constexpr Bytes kPartOfRequest = 16;
+// Where little is left, too, as long as some dozens of them are a small part of the card: a run that has come so far
+// asks for little more, and what it asks for should not take long.
+constexpr Bytes kPartOfNear = 32;
+constexpr Bytes kPartOfCardLate = 2048;
+constexpr Bytes kPartOfRequestLate = 4;
 // Where pages are at least this many grains, a view is so few driver calls that growth need not waste memory.
 constexpr std::uint32_t kThriftyPage = 4;
 // What may be reserved beyond what was in use at most: a fiftieth of it, and a little for small programs.
@@ -64,8 +69,11 @@ std::uint32_t MovieAllocator::most_grains(Bytes growth) const {
     if (cap_ != 0) room = std::min(room, cap_ - std::min(cap_, reserved_));
     if (config_.budget != 0) room = std::min(room, config_.budget - std::min(config_.budget, reserved_));
     Bytes most = std::min(room / kPartOfRoom, (reserved_ + room) / kPartOfCard);
-    if (most_in_use_ != 0 && freed_ / kTurns >= most_in_use_)
+    if (most_in_use_ != 0 && freed_ / kTurns >= most_in_use_) {
         most = std::max(most, std::min(room / kPartOfSpare, growth / kPartOfRequest));
+        most = std::max(
+            most, std::min({room / kPartOfNear, (reserved_ + room) / kPartOfCardLate, growth / kPartOfRequestLate}));
+    }
     most = std::min(config_.largest_page, most) / grain_;
     return static_cast<std::uint32_t>(std::bit_floor(std::max<Bytes>(most, 1)));
 }

@@ -197,6 +197,8 @@ class MovieAllocator final : public Allocator {
     std::optional<Placement> place_large(const Site& site, const Reach& reach);
     std::optional<Placement> in_own_arena(const Site& site);
     [[nodiscard]] std::optional<Address> place_in_own_arena(const Site& site) const;
+    // The lowest place, but one that leaves whole pages behind it first.
+    [[nodiscard]] std::optional<Address> low_place(const RunIndex& clear, Bytes bytes) const;
     std::optional<Placement> as_before(const Site& site, const Reach& reach);
     std::optional<Placement> from_free_memory(const Site& site, const Reach& reach);
     std::optional<Placement> contiguous_anywhere(const Site& site, const Reach& reach);

@@ -83,9 +83,19 @@ std::optional<Address> MovieAllocator::place_in_own_arena(const Site& site) cons
     // Blocks that stay are laid close together at the low end. Scattered among those that go they would cut what these
     // leave into pieces, and each piece ends in parts of pages that serve no view. What goes takes the high end of what
     // it is put into, where what stays will not follow.
-    if (lifetimes_.stays(site.bytes, most_in_use_)) return begin(clear.first_fit(site.bytes));
+    if (lifetimes_.stays(site.bytes, most_in_use_)) return low_place(clear, site.bytes);
     const auto run = clear.best_fit(site.bytes);
     return run ? std::optional(run->end - site.bytes) : std::nullopt;
+}
+
+std::optional<Address> MovieAllocator::low_place(const RunIndex& clear, Bytes bytes) const {
+    // Where a block ends with a page, what is free behind it begins with one.
+    if (const auto run = clear.first_fit_to_edge(bytes, grain_)) return run->begin;
+    const auto run = clear.first_fit(bytes);
+    if (!run) return std::nullopt;
+    // Whole pages would carry a beginning inside a page on to their end, and so would the next.
+    const Address aligned = bytes % grain_ == 0 ? round_up(run->begin, grain_) : run->begin;
+    return aligned + bytes <= run->end ? aligned : run->begin;
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {

@@ -74,6 +74,13 @@ class RunIndex {
         return std::nullopt;
     }
 
+    // The first run, by address, at whose beginning `size` bytes would end at a multiple of `edge`. O(runs).
+    [[nodiscard]] std::optional<Run> first_fit_to_edge(Bytes size, Bytes edge) const {
+        for (const auto& [begin, end] : by_address_)
+            if (end - begin >= size && (begin + size) % edge == 0) return Run{begin, end};
+        return std::nullopt;
+    }
+
     // The run that contains the address, or that begins (ends) there.
     [[nodiscard]] std::optional<Run> at(Address address) const {
         auto run = by_address_.upper_bound(address);

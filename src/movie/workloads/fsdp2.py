@@ -1,4 +1,4 @@
-"""Fully sharded training (FSDP2, `fully_shard`) of an OPT-like model.
+"""Fully sharded training (FSDP2, `fully_shard`) of a language model.
 
     torchrun --nproc-per-node 8 -m movie.workloads.fsdp2 --strategy R
 
@@ -19,13 +19,18 @@ from movie.workloads.report import report
 VOCABULARY = 50304  # of the OPT models, rounded up so that every world of ranks divides it
 
 
+def layers_of(model: torch.nn.Module) -> torch.nn.ModuleList:
+    """The decoder's layers: the longest list of modules, whatever the kind of model calls it."""
+    return max((part for part in model.modules() if isinstance(part, torch.nn.ModuleList)), key=len)
+
+
 def sharded(chosen: Options, world: int) -> Any:
     mesh = init_device_mesh("cuda", (world,))
     with torch.device("meta"):
-        model = models.build(chosen.model, vocab_size=VOCABULARY)
+        model = models.build(chosen.model, **({"vocab_size": VOCABULARY} if chosen.model.startswith("opt-") else {}))
     model = models.prepared(model, chosen)
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
-    for layer in model.model.decoder.layers:
+    for layer in layers_of(model):
         fully_shard(layer, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
     model.to_empty(device="cuda")
