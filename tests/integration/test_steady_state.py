@@ -1,5 +1,6 @@
 """Where each iteration asks for the same, driver work ends with the third."""
 
+import numpy as np
 import pytest
 from trace_builder import TraceBuilder
 
@@ -58,6 +59,16 @@ def test_iterations_end_with_the_last_step_of_a_burst():
     assert iteration_ends(trace) == [9, 19, 29, 39, 49]
     assert alike_from(trace, iteration_ends(trace)) == 1
     assert alike_from(loop(5, growing=True), [9, 19, 29, 39, 49]) == 5
+
+
+def test_a_capture_says_itself_where_iterations_end():
+    # Its mark is of the whole step; torch's annotation stands where the optimizer's work begins.
+    twice = loop(10)
+    marks = np.flatnonzero(twice.action == Action.MARK)
+    phase = twice.phase.copy()
+    phase[marks[1::2]] = 1
+    trace = type(twice)(**{**vars(twice), "phases": ("Optimizer.step#AdamW.step", "step"), "phase": phase})
+    assert iteration_ends(trace) == [19, 39, 59, 79, 99]
 
 
 @pytest.mark.parametrize("allocator", ALLOCATORS)

@@ -77,6 +77,39 @@ def test_the_low_end_is_for_what_stays(stays: bool) -> None:
     assert (block == low) == stays
 
 
+def low_end(run: Run, sizes: list[int]) -> int:
+    """Blocks of these sizes that stay, and behind them, from the address that is returned, room that has become free."""
+    kept = [run.malloc(size) for size in sizes]
+    room = run.malloc(200 * MIB)
+    run.malloc(UNIT)
+    for _ in range(40):
+        run.free(run.malloc(7 * MIB + UNIT))
+        run.free(room)
+        room = run.malloc(200 * MIB)
+    run.free(room)
+    return kept[-1] + sizes[-1]
+
+
+def test_whole_pages_that_stay_begin_with_a_page() -> None:
+    run = Run("movie-lean")
+    low = low_end(run, [4 * MIB, 3 * MIB])
+    assert run.malloc(4 * MIB) == low + MIB
+    assert run.malloc(4 * MIB) == low + 5 * MIB
+
+
+def test_what_stays_goes_where_it_ends_with_a_page() -> None:
+    run = Run("movie-lean")
+    low = low_end(run, [3 * MIB, 5 * MIB, 4 * MIB])
+    hole = run.malloc(3 * MIB)
+    assert [hole, run.malloc(5 * MIB)] == [low, low + 3 * MIB]
+    run.malloc(4 * MIB)
+    run.malloc(3 * MIB)  # the room behind begins inside a page now
+    run.free(hole)
+    # The hole is the lower place, but it begins with a page.
+    assert run.malloc(3 * MIB) == low + 15 * MIB
+    assert run.malloc(3 * MIB) == hole
+
+
 @pytest.mark.parametrize("name", ["movie", "movie-lean"])
 @given(size=st.integers(257 * KIB, MIB), count=st.integers(1, 60))
 @settings(deadline=None)

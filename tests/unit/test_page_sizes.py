@@ -55,10 +55,24 @@ def test_a_large_request_has_larger_pages_once_memory_was_used_many_times_over()
 def test_a_request_is_cut_into_some_pages_at_least() -> None:
     run = Run(24 * GIB)
     run.turn_over(16 * MIB, 40)
-    assert run.pages_for(48 * MIB) == 16  # 32 MiB more: pages of no more than a sixteenth of them
+    assert run.pages_for(48 * MIB) == 4  # 32 MiB more: pages of no more than a quarter of them
     run = Run(24 * GIB)
     run.turn_over(16 * MIB, 40)
-    assert run.pages_for(144 * MIB) == 16
+    assert run.pages_for(144 * MIB) == 16  # and of a 2048th of the card, where that is less
+    run = Run(24 * GIB)
+    run.turn_over(16 * MIB, 40)
+    assert run.pages_for(528 * MIB) == 16  # but for a sixteenth of the request: the card has room
+
+
+@pytest.mark.parametrize(("left", "page"), [(64 * MIB, 2), (128 * MIB, 4), (256 * MIB, 8), (512 * MIB, 8)])
+def test_late_growth_is_by_few_pages_also_where_little_is_left(left: int, page: int) -> None:
+    run = Run(24 * GIB)
+    blocks = [run.allocator.malloc(GIB, 0, 0) for _ in range(23)] + [run.allocator.malloc(GIB - left, 0, 0)]
+    for _ in range(16):
+        for block in blocks:
+            run.allocator.free(block)
+        blocks = [run.allocator.malloc(GIB, 0, 0) for _ in range(23)] + [run.allocator.malloc(GIB - left, 0, 0)]
+    assert run.pages_for(left) == left // MIB // page
 
 
 def test_nothing_is_spare_on_a_card_that_is_nearly_full() -> None:

@@ -24,14 +24,18 @@ ALLOCATORS = ("movie", "movie-lean")
 LAGS = (0, 1000)
 FIXED_SHAPES = ("hf_opt1.3b_N_fix", "ds_opt1.3b_LR_w4", "ds_opt13b_LR_w4", "ds_vicuna13b_R_w4")
 MEMORY_CALLS = ("reserve", "free", "create", "release", "map", "unmap", "set_access", "malloc", "mfree")
-_STEP = ("Optimizer.step", "step")  # torch's own annotation, and the mark of `movie capture`
+_STEPS = ("step", "Optimizer.step")  # the mark of `movie capture`, which has torch's own annotation beside it
 
 
 def iteration_ends(trace: Trace) -> list[int]:
     """The rows at which iterations end: marks of the optimizer's step, the last of those close together."""
-    names = [phase.startswith(_STEP) for phase in trace.phases]
     marks = np.flatnonzero(trace.action == Action.MARK)
-    steps = marks[np.array(names, dtype=bool)[trace.phase[marks]]] if len(marks) else marks
+    steps = marks[:0]
+    for step in _STEPS:
+        named = [index for index, phase in enumerate(trace.phases) if phase.startswith(step)]
+        steps = marks[np.isin(trace.phase[marks], named)]
+        if len(steps):
+            break
     apart = np.diff(steps, append=2 * len(trace)) > len(trace) // 100
     return [int(row) for row in steps[apart]]
 
