@@ -23,6 +23,7 @@ _DEEPSPEED = (sys.executable, "-c", "from deepspeed.launcher.runner import main;
         (_PYTHON, "accumulation --model mobilellm-125m --batch 2 --length 256 --lengths tail --iterations 2"),
         (_PYTHON, "evaluating --model mobilellm-125m --batch 2 --length 256 --lengths var --iterations 5"),
         (_PYTHON, "packed --model mobilellm-125m --batch 2 --length 1024 --iterations 2"),
+        (_FOUR, "fsdp2 --model qwen2-0.5b --strategy LR --length 64 --iterations 2"),
         (_FOUR, "checkpointing --model opt-125m --strategy R --length 128 --iterations 5"),
         (_DEEPSPEED, "rlhf_zero3 --model opt-125m --batch 2 --length 64 --lengths var --iterations 2"),
     ],
