@@ -89,10 +89,14 @@ std::optional<Address> MovieAllocator::place_in_own_arena(const Site& site) cons
 }
 
 std::optional<Address> MovieAllocator::low_place(const RunIndex& clear, Bytes bytes) const {
+    // Of several streams each has a part of what is free to choose from, and to pass over low places costs more than it
+    // gains.
+    const bool alone = timelines_.size() == 1;
     // Where a block ends with a page, what is free behind it begins with one.
-    if (const auto run = clear.first_fit_to_edge(bytes, grain_)) return run->begin;
+    if (alone)
+        if (const auto run = clear.first_fit_to_edge(bytes, grain_)) return run->begin;
     const auto run = clear.first_fit(bytes);
-    if (!run) return std::nullopt;
+    if (!run || !alone) return run ? std::optional(run->begin) : std::nullopt;
     // Whole pages would carry a beginning inside a page on to their end, and so would the next.
     const Address aligned = bytes % grain_ == 0 ? round_up(run->begin, grain_) : run->begin;
     return aligned + bytes <= run->end ? aligned : run->begin;
