@@ -91,7 +91,8 @@ std::string MovieAllocator::report(const Site& site, Bytes requested) {
                        mebibytes(reserved_);
     if (cap_ != 0) text += " (capped at " + mebibytes(cap_) + ")";
     text += ": " + mebibytes(live) + " in use, " + mebibytes(unusable.none) + " free in whole pages, " +
-            mebibytes(unusable.rounding) + " lost to rounding, " + mebibytes(unusable.hard) + " free between live blocks inside a page, " + mebibytes(unusable.stream) +
+            mebibytes(unusable.rounding) + " lost to rounding, " + mebibytes(unusable.hard) +
+            " free between live blocks inside a page, " + mebibytes(unusable.stream) +
             " behind work of other streams, " + mebibytes(unusable.pool) + " in other pools.";
     if (unusable.pool > 0) text += " Pools that may lend their idle memory can be marked lendable.";
     if (others > 0)

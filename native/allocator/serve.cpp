@@ -89,17 +89,15 @@ std::optional<Address> MovieAllocator::place_in_own_arena(const Site& site) cons
 }
 
 std::optional<Address> MovieAllocator::low_place(const RunIndex& clear, Bytes bytes) const {
+    const auto lowest = clear.first_fit(bytes);
     // Of several streams each has a part of what is free to choose from, and to pass over low places costs more than it
     // gains.
-    const bool alone = timelines_.size() == 1;
+    if (!lowest || timelines_.size() > 1) return lowest ? std::optional(lowest->begin) : std::nullopt;
     // Where a block ends with a page, what is free behind it begins with one.
-    if (alone)
-        if (const auto run = clear.first_fit_to_edge(bytes, grain_)) return run->begin;
-    const auto run = clear.first_fit(bytes);
-    if (!run || !alone) return run ? std::optional(run->begin) : std::nullopt;
+    if (const auto run = clear.first_fit_to_edge(bytes, grain_)) return run->begin;
     // Whole pages would carry a beginning inside a page on to their end, and so would the next.
-    const Address aligned = bytes % grain_ == 0 ? round_up(run->begin, grain_) : run->begin;
-    return aligned + bytes <= run->end ? aligned : run->begin;
+    const Address aligned = bytes % grain_ == 0 ? round_up(lowest->begin, grain_) : lowest->begin;
+    return aligned + bytes <= lowest->end ? aligned : lowest->begin;
 }
 
 std::optional<MovieAllocator::Placement> MovieAllocator::contiguous_anywhere(const Site& site, const Reach& reach) {
