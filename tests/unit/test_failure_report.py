@@ -12,6 +12,16 @@ from movie import _core
 MIB = 1 << 20
 
 
+def fill(allocator: _core.Allocator, rng: random.Random) -> None:
+    """Allocates on two streams in two pools, and frees less, until it fails."""
+    blocks = []
+    while True:
+        size = rng.choice([rng.randrange(1, MIB), rng.randrange(MIB, 40 * MIB)])
+        blocks.append(allocator.malloc(size, rng.randrange(2), rng.randrange(2)))
+        if rng.random() < 0.4:
+            allocator.free(blocks.pop(rng.randrange(len(blocks))))
+
+
 @pytest.mark.parametrize("name", ["movie", "movie-lean"])
 @given(seed=st.integers(0, 1 << 16))
 def test_the_parts_add_up_to_what_is_held(name: str, seed: int) -> None:
@@ -20,13 +30,8 @@ def test_the_parts_add_up_to_what_is_held(name: str, seed: int) -> None:
     model.capacity = 512 * MIB
     model.lag = rng.choice([0, 50])
     allocator = _core.make_allocator(_core.ModelDevice(model), name, {})
-    blocks = []
     with pytest.raises(_core.OutOfMemory) as failure:
-        while True:
-            size = rng.choice([rng.randrange(1, MIB), rng.randrange(MIB, 40 * MIB)])
-            blocks.append(allocator.malloc(size, rng.randrange(2), rng.randrange(2)))
-            if rng.random() < 0.4:
-                allocator.free(blocks.pop(rng.randrange(len(blocks))))
+        fill(allocator, rng)
     said = str(failure.value)
     held, parts = re.search(r"MOVie holds (\S+) MiB: (.+?) in other pools", said).groups()
     figures = [float(figure) for figure in re.findall(r"(\S+) MiB", parts)]

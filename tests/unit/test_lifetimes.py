@@ -78,7 +78,7 @@ def test_the_low_end_is_for_what_stays(stays: bool) -> None:
 
 
 def low_end(run: Run, sizes: list[int]) -> int:
-    """Blocks of these sizes that stay, and behind them, from the address that is returned, room that has become free."""
+    """Blocks of these sizes that stay; returns where they end. What follows is free."""
     kept = [run.malloc(size) for size in sizes]
     room = run.malloc(200 * MIB)
     run.malloc(UNIT)
