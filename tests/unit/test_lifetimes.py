@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 MIB = 1 << 20
 KIB = 1 << 10
 UNIT = 512
+GONE = 7 * MIB + UNIT  # a size of which nothing stays
 
 
 def train(run: Run, seed: int, layers: int, iterations: int) -> list[int]:
@@ -59,35 +60,27 @@ def test_what_is_loaded_first_lies_side_by_side() -> None:
     assert sum(block in ends for block in blocks) == len(blocks) - 1
 
 
-@pytest.mark.parametrize("stays", [True, False])
-def test_the_low_end_is_for_what_stays(stays: bool) -> None:
-    run = Run("movie-lean")
-    size, gone = 5 * MIB + UNIT, 7 * MIB + UNIT
-    kept = [run.malloc(size) for _ in range(10)]
-    room = run.malloc(200 * MIB)
-    run.malloc(UNIT)
-    for _ in range(40):  # far more is requested than is ever in use
-        run.free(run.malloc(gone))
-        run.free(room)
-        room = run.malloc(200 * MIB)
-    run.free(room)
-    block = run.malloc(size if stays else gone)
-    low = max(kept) + size
-    # What goes keeps away from the low end of what is free.
-    assert (block == low) == stays
-
-
 def low_end(run: Run, sizes: list[int]) -> int:
     """Blocks of these sizes that stay; returns where they end. What follows is free."""
     kept = [run.malloc(size) for size in sizes]
     room = run.malloc(200 * MIB)
     run.malloc(UNIT)
-    for _ in range(40):
-        run.free(run.malloc(7 * MIB + UNIT))
+    for _ in range(40):  # far more is requested than is ever in use
+        run.free(run.malloc(GONE))
         run.free(room)
         room = run.malloc(200 * MIB)
     run.free(room)
     return kept[-1] + sizes[-1]
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_the_low_end_is_for_what_stays(stays: bool) -> None:
+    run = Run("movie-lean")
+    size = 5 * MIB + UNIT
+    low = low_end(run, [size] * 10)
+    block = run.malloc(size if stays else GONE)
+    # What goes keeps away from the low end of what is free.
+    assert (block == low) == stays
 
 
 def test_whole_pages_that_stay_begin_with_a_page() -> None:

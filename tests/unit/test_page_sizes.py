@@ -67,11 +67,11 @@ def test_a_request_is_cut_into_some_pages_at_least() -> None:
 @pytest.mark.parametrize(("left", "page"), [(64 * MIB, 2), (128 * MIB, 4), (256 * MIB, 8), (512 * MIB, 8)])
 def test_late_growth_is_by_few_pages_also_where_little_is_left(left: int, page: int) -> None:
     run = Run(24 * GIB)
-    blocks = [run.allocator.malloc(GIB, 0, 0) for _ in range(23)] + [run.allocator.malloc(GIB - left, 0, 0)]
-    for _ in range(16):
+    blocks: list[int] = []
+    for _ in range(17):
         for block in blocks:
             run.allocator.free(block)
-        blocks = [run.allocator.malloc(GIB, 0, 0) for _ in range(23)] + [run.allocator.malloc(GIB - left, 0, 0)]
+        blocks = [run.allocator.malloc(size, 0, 0) for size in [GIB] * 23 + [GIB - left]]
     assert run.pages_for(left) == left // MIB // page
 
 
